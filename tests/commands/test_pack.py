@@ -25,7 +25,7 @@ from tests.examples import examples
 from tests.interrupting import interrupted_everywhere
 from tests.making import Make
 from tests.shell import Shell
-from tests.stores import EOS, TOKENIZER, contents, document_tokens, write_store
+from tests.stores import EOS, TOKENIZER, document_tokens, write_store
 
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12, 64, 7, 21, 2, 30, 11, 16]
 
@@ -45,14 +45,6 @@ def options_for(name: str, length: int = 16) -> dict[str, Any]:
 def atoms_of(path: Path, size: int) -> list[tuple[int, ...]]:
     rows = np.concatenate([np.load(f) for f in sorted(path.glob("tokens-*.npy"))])
     return [tuple(atom) for atom in rows.reshape(-1, size).tolist()]
-
-
-@pytest.mark.parametrize("name", sorted(STRATEGIES))
-def test_same_seed_same_bytes_whatever_the_workers(tmp_path: Path, store: Path, name: str) -> None:
-    for output, workers in (("a", 1), ("b", 2), ("c", 2)):
-        packtool.pack(store, tmp_path / output, strategy=name, shard_tokens=64, workers=workers, **options_for(name))
-    assert contents(tmp_path / "a") == contents(tmp_path / "b") == contents(tmp_path / "c")
-    assert verify(tmp_path / "a").problems == []
 
 
 @pytest.mark.parametrize("atom", [4, 16, 32])

@@ -44,29 +44,17 @@ BUCKETS: list[dict[str, Any]] = [
     {"strategy": "length-buckets", "buckets": (16, 32, 64)},
     {"strategy": "decompose", "sequence_length": 64, "min_bucket": 4},
 ]
-ROWS: list[dict[str, Any]] = [
-    {"strategy": "concat", "atom_size": 16},
-    {"strategy": "concat", "atom_size": 64, "remainder": "drop"},
-    {"strategy": "concat", "atom_size": 192, "remainder": "drop"},
-    {"strategy": "concat", "atom_size": 192, "segments": False},
-    {"strategy": "padding", "atom_size": 16, "remainder": "drop"},
-    {"strategy": "padding", "atom_size": 16, "segments": False},
-    {"strategy": "padding", "atom_size": 64},
-    {"strategy": "padding", "atom_size": 192, "segments": False},
-]
 
 
-@pytest.mark.parametrize("options", [*({"sequence_length": 64, **rows} for rows in ROWS), *BUCKETS], ids=str)
-def test_pack_is_pack_in_corpus_order_then_shuffle(store: Path, tmp_path: Path, options: dict[str, Any]) -> None:
-    options = {**options, "shard_tokens": 64 * 50}
-    packtool.pack(store, tmp_path / "packed", seed=7, **options)
-    packtool.pack(store, tmp_path / "corpus", shuffle=False, **options)
+@pytest.mark.parametrize(("strategy", "atom_size"), [("concat", 192), ("padding", 16), ("padding", 192)])
+def test_pack_is_pack_in_corpus_order_then_shuffle(store: Path, tmp_path: Path, strategy: str, atom_size: int) -> None:
+    """Without segments, too."""
+    options = {"strategy": strategy, "sequence_length": 64, "atom_size": atom_size, "segments": False}
+    packtool.pack(store, tmp_path / "packed", seed=7, shard_tokens=64 * 50, **options)
+    packtool.pack(store, tmp_path / "corpus", shuffle=False, shard_tokens=64 * 50, **options)
     packtool.shuffle(tmp_path / "corpus", tmp_path / "shuffled", seed=7)
-    packtool.pack(store, tmp_path / "other", seed=8, **options)
-    packtool.shuffle(tmp_path / "other", tmp_path / "again", seed=7)
     expected, found = contents(tmp_path / "packed"), contents(tmp_path / "shuffled")
-    assert contents(tmp_path / "again") == found
-    if "segments" in options and options["atom_size"] < 64:  # what atoms came to lie together is then not known
+    if atom_size < 64:  # which atoms came to lie together is then not known
         for name in ("report.json", "manifest.json"):
             assert expected.pop(name) != found.pop(name)
     assert found == expected
@@ -109,8 +97,6 @@ def test_bucket(store: Path, tmp_path: Path, kind: int, remainder: str | None) -
     packtool.shuffle(tmp_path / "packed", tmp_path / "atoms", epoch=2)
     assert packtool.verify(tmp_path / "rows").problems == []
     rows, atoms = packtool.open(tmp_path / "rows"), packtool.open(tmp_path / "atoms")
-    ordered = packtool.open(tmp_path / "packed")
-    ordered = ordered.epoch(2, batch_tokens=192, drop_rest=remainder == "drop")
     with pytest.raises(UsageError, match=r"has no batches\. Make them with packtool shuffle --method bucket"):
         atoms[0]
     left = {length: len(bucket) for length, bucket in rows.buckets.items()}
@@ -118,7 +104,6 @@ def test_bucket(store: Path, tmp_path: Path, kind: int, remainder: str | None) -
         batch = rows[number]
         assert batch.shape == (count, bucket)
         assert batch.size == 192 or (remainder != "drop" and batch.size < 192)
-        np.testing.assert_array_equal(batch, ordered[number])
         left[bucket] -= count
     for length, bucket in rows.buckets.items():
         np.testing.assert_array_equal(bucket.tokens(0, len(bucket)), atoms.buckets[length].tokens(0, len(bucket)))
@@ -147,26 +132,6 @@ def _atoms(dataset: PackedDataset, atom_size: int) -> list[bytes]:
     offsets = bucket.atom_offsets()
     ends = np.arange(0, len(tokens) + atom_size, atom_size) if offsets is None else offsets * 64
     return [tokens[a:b].tobytes() for a, b in pairwise(ends) if a < len(tokens)]
-
-
-def test_the_seed_of_rows_in_corpus_order_is_that_of_their_epochs(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store", LENGTHS)
-    options: dict[str, Any] = {"strategy": "concat", "sequence_length": 64, "index_only": True}
-    packtool.pack(store, tmp_path / "plain", shuffle=False, seed=7, **options)
-    packtool.pack(store, tmp_path / "packed", seed=7, **options)
-    packtool.shuffle(tmp_path / "plain", tmp_path / "shuffled", index_only=True)
-    assert contents(tmp_path / "packed") == contents(tmp_path / "shuffled")
-    plain, packed = packtool.open(tmp_path / "plain"), packtool.open(tmp_path / "packed")
-    for epoch in (0, 3):
-        assert (plain.epoch(epoch, repack=True)[:] == packed.epoch(epoch, repack=True)[:]).all()
-        assert (plain.epoch(epoch)[:] == packed.epoch(epoch)[:]).all()
-
-
-def test_workers_make_no_difference(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "corpus", strategy="padding", sequence_length=64, atom_size=256, shuffle=False)
-    for workers in (1, 2, 5):
-        packtool.shuffle(tmp_path / "corpus", tmp_path / str(workers), workers=workers)
-    assert contents(tmp_path / "1") == contents(tmp_path / "2") == contents(tmp_path / "5")
 
 
 def test_an_empty_dataset(tmp_path: Path) -> None:

@@ -48,20 +48,6 @@ def test_with_shorter_last_rows_less_than_a_token_for_each_lane_is_dropped(store
     assert packtool.verify(tmp_path / "short").problems == []
 
 
-@pytest.mark.parametrize("remainder", ["drop", "pad"])
-def test_an_epoch_is_a_number_for_each_lane(store: Path, tmp_path: Path, remainder: str) -> None:
-    """An epoch, read from the rows of another, gives the rows that it would have been written as."""
-    options = {**PARTIAL, "remainder": remainder, "seed": 7}
-    packtool.shuffle(store, tmp_path / "first", epoch=2, **options)
-    packtool.shuffle(store, tmp_path / "wanted", epoch=1, **options)
-    wanted, found = packtool.open(tmp_path / "wanted"), packtool.open(tmp_path / "first").epoch(1)
-    np.testing.assert_array_equal(found[:], wanted[:])
-    np.testing.assert_array_equal(found[[5, -1, 3]], wanted[[5, -1, 3]])
-    for row in range(len(wanted)):
-        np.testing.assert_array_equal(found.segments(row), wanted.segments(row))
-    assert (packtool.open(tmp_path / "first").epoch(2)[:] == packtool.open(tmp_path / "first")[:]).all()
-
-
 def test_partial(store: Path, tmp_path: Path) -> None:
     result = packtool.shuffle(store, tmp_path / "a", method="partial", batch_size=4, sequence_length=32)
     stream = np.concatenate([TokenStore(store).document(i) for i in range(len(LENGTHS))])

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import packtool
 from packtool.formats import manifest as manifests
-from tests.stores import write_store
+from tests.stores import contents, document_loss, write_store
 
 HERE = Path(__file__).parent
 ASSET = Path(packtool.__file__).parent / "assets" / "tokenizer.json"
@@ -128,7 +128,7 @@ def make_inputs(place: Path) -> None:
     (place / "foreign").mkdir()
     for number in range(3):
         shutil.copy(place / "ids.jsonl", place / "foreign" / f"{number}.jsonl")
-    write_store(place / "store", LENGTHS, per_shard=20)
+    write_store(place / "store", LENGTHS, per_shard=20, loss=document_loss)
     packtool.pack(place / "store", place / "packed", strategy="bfd", sequence_length=64, shard_tokens=1024)
     packtool.pack(
         place / "store", place / "index", strategy="bfd", sequence_length=64, shard_tokens=1024, index_only=True
@@ -159,14 +159,7 @@ def commands(place: Path) -> dict[str, list[str]]:
         "pack, mixture": [*pack, "--strategy", "bfd", "--mix", "store=2.4x", "--sample", "60%", *plain],
         "pack, two passes": [*pack, "--strategy", "concat", *small],
         "pack, planned on disk": [
-            *pack,
-            "--strategy",
-            "seamless",
-            "--window-tokens",
-            "900",
-            *plain,
-            "--memory",
-            "3KiB",
+            *[*pack, "--strategy", "seamless", "--window-tokens", "900", *plain, "--memory", "3KiB"],
         ],
         "pack, index only": [*pack, "--strategy", "bfd", "--index-only", *plain],
         "materialize": ["materialize", str(place / "index"), *plain],
@@ -176,12 +169,6 @@ def commands(place: Path) -> dict[str, list[str]]:
         "export": ["export", str(place / "packed"), "--format", "parquet", "-q"],
         "run": ["run", str(place / "c.toml"), "--input", str(place / "store"), *plain],
     }
-
-
-def contents(path: Path) -> dict[str, bytes]:
-    """Every file below a directory but `run.json`."""
-    files = (file for file in path.rglob("*") if file.is_file() and file.name != "run.json")
-    return {str(file.relative_to(path)): file.read_bytes() for file in files}
 
 
 def require_whole(path: Path) -> None:

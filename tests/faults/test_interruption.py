@@ -23,13 +23,13 @@ from tests.faults.harness import (
     KILL,
     Faults,
     commands,
-    contents,
     disturb,
     faults,
     require_whole,
     scratch,
     undisturbed,
 )
+from tests.stores import contents
 
 NAMES = [
     *["tokenize", "tokenize, ids", "pack", "pack, mixture", "pack, two passes", "pack, planned on disk"],

@@ -14,7 +14,7 @@ from packtool.formats import manifest as manifests
 from packtool.formats.schema import listed_files
 from tests.places.s3_server import Bucket
 from tests.stores import contents, document_loss, write_store
-from tests.writing.test_stored_tokens import require_same
+from tests.writing.cases import require_same
 
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12] * 6
 URL, STORE = "s3://bucket/runs/index", "s3://bucket/store"

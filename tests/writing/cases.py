@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 
 import packtool
 from packtool.planning.packing import STRATEGIES
-from tests.stores import write_store
+from packtool.reading import BucketDataset, Dataset
+from tests.stores import document_loss, write_store
 from tests.test_laws import options_of
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -26,23 +28,47 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def drawn_packing(data: st.DataObject, place: Path) -> tuple[list[Path], dict[str, Any]]:
-    """Draw a strategy with its options and a mixture, and write the stores that are packed."""
-    name = data.draw(st.sampled_from(sorted(STRATEGIES)), label="strategy")
+def drawn_packing(data: st.DataObject, place: Path, name: str) -> tuple[list[Path], dict[str, Any]]:
+    """Draw options of a strategy and a mixture, and write the stores that are packed."""
     size = data.draw(st.sampled_from([8, 16, 33]))
     drawn = options_of(name, size, data)
     options: dict[str, Any] = {option: getattr(drawn, option) for option in (*STRATEGIES[name].accepts, "seed")}
     options["strategy"] = name
     if STRATEGIES[name].windowed:
         options["window_tokens"] = drawn.window_tokens
+    loss = data.draw(st.sampled_from([None, document_loss]), label="loss")
     stores = []
     for number in range(data.draw(st.integers(1, 3), label="stores")):
         lengths = data.draw(st.lists(st.integers(2, 4 * size), min_size=1, max_size=30), label="lengths")
-        stores.append(write_store(place / f"store-{number}", lengths, per_shard=4, first=100 * number))
+        stores.append(write_store(place / f"store-{number}", lengths, per_shard=4, first=100 * number, loss=loss))
     mix = data.draw(st.sampled_from([None, "2", "1.5"]), label="epochs")
     if mix is not None:
         options["mix"] = [f"{store.name}={mix}x" for store in stores]
     return stores, options
+
+
+def require_same(found: Dataset | BucketDataset, expected: Dataset | BucketDataset) -> None:
+    """Hold all rows, their segments, and batches of them against each other."""
+    if isinstance(found, BucketDataset) and isinstance(expected, BucketDataset):
+        pairs = list(zip(found.buckets.values(), expected.buckets.values(), strict=True))
+        batches: list[Any] = []
+        if found.batches is not None and expected.batches is not None:
+            batches = [(found.batch(number), expected.batch(number)) for number in range(len(expected))]
+    else:
+        assert type(found) is type(expected) is Dataset
+        pairs = [(found.rows, expected.rows)]
+        given: list[dict[str, Any]] = [{}, {"fields": ("input_ids",)}]
+        some = np.random.default_rng(0).integers(0, len(expected), 7) if len(expected) else []
+        batches = [(found.batch(some, **fields), expected.batch(some, **fields)) for fields in given]
+    for mine, other in batches:
+        assert mine.keys() == other.keys()
+        assert all(np.array_equal(mine[name], other[name]) for name in other)
+    for mine, other in pairs:
+        assert len(mine) == len(other)
+        assert np.array_equal(mine[:], other[:])
+        if len(other):
+            assert np.array_equal(mine[[0, len(other) - 1, 0]], other[[0, -1, 0]])
+        assert all(np.array_equal(mine.segments(row), other.segments(row)) for row in range(len(other)))
 
 
 class Counting:

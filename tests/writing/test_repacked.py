@@ -5,20 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 
 import packtool
 from packtool.errors import UsageError
 from packtool.formats.packed import PackedDataset
-from packtool.reading import BucketDataset, Dataset
-from tests.examples import examples
-from tests.stores import contents, write_store
+from packtool.reading import Dataset
+from tests.stores import write_store
 from tests.test_golden import LENGTHS
-from tests.writing.cases import drawn_packing
-from tests.writing.test_stored_tokens import require_same
 
 FILLS_BINS = {"strategy": "bfd", "sequence_length": 64}
 
@@ -33,27 +27,6 @@ def rows_of(dataset: PackedDataset) -> list[Any]:
     return [bucket.table(row) for bucket in dataset.buckets for row in range(bucket.rows)]
 
 
-@settings(examples(30), phases=[Phase.generate])
-@given(data=st.data())
-def test_an_epoch_in_memory_is_the_one_that_pack_writes(
-    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    place = tmp_path_factory.mktemp("law")
-    stores, options = drawn_packing(data, place)
-    epoch = data.draw(st.integers(0, 3), label="epoch")
-    packtool.pack(stores, place / "first", **options, index_only=True)
-    packtool.pack(stores, place / "other", **options, epoch=epoch)
-    assert packtool.verify(place / "other", store=stores).problems == []  # each document once, by its own number
-    first, other = packtool.open(place / "first"), packtool.open(place / "other")
-    if isinstance(first, BucketDataset):
-        assert isinstance(other, BucketDataset)
-        tokens = int(np.lcm.reduce(list(first.buckets)))
-        require_same(first.epoch(epoch, repack=True, batch_tokens=tokens), other.epoch(epoch, batch_tokens=tokens))
-        return
-    assert isinstance(other, Dataset)
-    require_same(first.epoch(epoch, repack=True), other)
-
-
 @pytest.mark.parametrize("strategy", ["concat", "bfd", "seamless", "first-fit-shuffle"])
 def test_rows_have_other_neighbours_in_each_epoch(tmp_path: Path, strategy: str) -> None:
     store = write_store(tmp_path / "store", LENGTHS, per_shard=40)
@@ -66,13 +39,6 @@ def test_rows_have_other_neighbours_in_each_epoch(tmp_path: Path, strategy: str)
     assert len(found[1] & found[2]) < len(found[1]) / 2
     assert PackedDataset(tmp_path / "2").manifest.options["epoch"] == 2
     assert "epoch" not in PackedDataset(tmp_path / "0").manifest.options
-
-
-def test_an_epoch_does_not_depend_on_memory_or_workers(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store", LENGTHS, per_shard=40)
-    packtool.pack(store, tmp_path / "a", **FILLS_BINS, epoch=2, window_tokens=3000)
-    packtool.pack(store, tmp_path / "b", **FILLS_BINS, epoch=2, window_tokens=3000, memory="64KiB", workers=2)
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
 def test_tokens_that_are_written_are_not_packed_anew(tmp_path: Path) -> None:

@@ -26,28 +26,6 @@ from tests.stores import contents
 from tests.writing.cases import KINDS, counting
 
 
-@pytest.fixture
-def several_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(two_passes, "_TASK_BYTES", 4000)
-    monkeypatch.setattr(two_passes, "_MOST_TASKS", 5)
-
-
-@pytest.mark.usefixtures("several_tasks")
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_same_bytes_as_in_memory(store: Path, tmp_path: Path, kind: str) -> None:
-    memory, workers = 8000 * len(kind), 1 + len(kind) % 3
-    options = {**KINDS[kind], "shard_tokens": 64 * 60}
-    packtool.pack(store, tmp_path / "expected", seed=5, **options)
-    packtool.pack(store, tmp_path / "packed", seed=5, memory=memory, workers=workers, **options)
-    packtool.pack(store, tmp_path / "corpus", shuffle=False, memory=memory, workers=workers, **options)
-    packtool.shuffle(tmp_path / "corpus", tmp_path / "shuffled", seed=5, memory=memory, workers=workers)
-    packtool.pack(store, tmp_path / "other", seed=6, **options)
-    packtool.shuffle(tmp_path / "other", tmp_path / "again", seed=5, memory=memory, workers=workers)
-    expected = contents(tmp_path / "expected")
-    for name in ("packed", "shuffled", "again"):
-        assert contents(tmp_path / name) == expected, name
-
-
 def test_equal_keys_go_by_index(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def few(seed: int, purpose: int, epoch: int, first: int, count: int) -> Any:
         return keys(seed, purpose, epoch, first, count) >> np.uint64(62) << np.uint64(62)
