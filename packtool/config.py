@@ -29,21 +29,13 @@ INPUT = "input"
 
 @dataclass(frozen=True)
 class StageTable:
-    """One table of a file.
+    """One table of a file."""
 
-    Attributes:
-        file: the file.
-        stage: the command it is for.
-        line: where the table begins.
-        values: by option names as the functions have them (`sequence_length`).
-        lines: of the values, by the same names.
-    """
-
-    file: Path
-    stage: str
-    line: int
-    values: dict[str, Any] = field(default_factory=dict)
-    lines: dict[str, int] = field(default_factory=dict)
+    file: Path  # the file
+    stage: str  # the command that it is for
+    line: int  # line where the table begins
+    values: dict[str, Any] = field(default_factory=dict)  # values by Python's names of the options (`sequence_length`)
+    lines: dict[str, int] = field(default_factory=dict)  # lines of the values, by the same names
 
     def place(self, name: str | None = None) -> str:
         """Return `file:line` of an option, or of the table."""

@@ -64,61 +64,36 @@ _KEYS = ("sources", "stages", *_UNITS, "batch_size", "batch_tokens")
 
 @dataclass(frozen=True)
 class WrittenSource:
-    """A source as it was written.
+    """A source as it was written."""
 
-    Attributes:
-        where: file and line, or the name of the argument in Python, for messages.
-        path: path or URL of a packed dataset; None if all of its rows lie in the past of a run that is resumed.
-        max_epochs: how often the source may be read; None for no limit.
-        stop: at that limit the other sources share its weight; without `stop` it is an error to reach beyond.
-        repack: pack its documents anew for every epoch.
-        shuffle: read every epoch in its own order; otherwise in stored order.
-        seed: of the orders; None for the seed of the dataset.
-        stores: the token stores of a dataset without tokens, if they are not at the places in its manifest.
-    """
-
-    where: str
-    path: Typed | None = None
-    max_epochs: int | None = None
-    stop: bool = False
-    repack: bool = False
-    shuffle: bool = True
-    seed: int | None = None
-    stores: tuple[Typed, ...] = ()
+    where: str  # file and line, or the name of the argument in Python, for messages
+    path: Typed | None = None  # path or URL of a packed dataset; None if a resumed run has read all its rows
+    max_epochs: int | None = None  # how often the source may be read; None for no limit
+    stop: bool = False  # at that limit the other sources share its weight; without `stop` it is an error
+    repack: bool = False  # pack its documents anew for every epoch
+    shuffle: bool = True  # read every epoch in its own order; otherwise in stored order
+    seed: int | None = None  # seed of the orders; None for the seed of the dataset
+    stores: tuple[Typed, ...] = ()  # token stores of a dataset without tokens, if its manifest's places are wrong
 
 
 @dataclass(frozen=True)
 class Amount:
-    """A part of a run, or all of it.
+    """A part of a run, or all of it."""
 
-    Attributes:
-        where: as in `WrittenSource`.
-        unit: ``tokens``, ``rows``, ``steps``, or ``share`` of the run.
-        number: of these units; a share is from 0 to 1.
-    """
-
-    where: str
-    unit: str
-    number: Fraction
+    where: str  # file and line, or argument, for messages
+    unit: str  # ``tokens``, ``rows``, ``steps``, or ``share`` of the run
+    number: Fraction  # number of these units; a share is from 0 to 1
 
 
 @dataclass(frozen=True)
 class WrittenStage:
-    """A stage as it was written.
+    """A stage as it was written."""
 
-    Attributes:
-        where: as in `WrittenSource`.
-        weights: by source, or by row length.
-        begin: where the stage begins; None for the begin of the run.
-        ramp: where a ramp reaches the weights; True for the end of the stage, False for no ramp.
-        places: where the weights are written, by name, as `where`.
-    """
-
-    where: str
-    weights: dict[str, Fraction]
-    begin: Amount | None
-    ramp: Amount | bool
-    places: dict[str, str]
+    where: str  # file and line, or argument, for messages
+    weights: dict[str, Fraction]  # weights by source, or by row length
+    begin: Amount | None  # where the stage begins; None for the begin of the run
+    ramp: Amount | bool  # where a ramp reaches the weights; True for the end of the stage, False for no ramp
+    places: dict[str, str]  # where each weight is written, by name, for messages
 
 
 class Blend:
@@ -308,17 +283,11 @@ def _require_no_options(file: TomlFile) -> None:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes that turn amounts into samples.
+    """The sizes that turn amounts into samples."""
 
-    Attributes:
-        tokens: in a sample.
-        samples: of the run.
-        batches: whether samples are batches, rather than rows.
-    """
-
-    tokens: int
-    samples: int
-    batches: bool = False
+    tokens: int  # tokens in a sample
+    samples: int  # samples of the run
+    batches: bool = False  # whether samples are batches, rather than rows
 
 
 class _Reader:

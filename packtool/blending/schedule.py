@@ -27,17 +27,11 @@ _CLOSE = 1e-6
 
 @dataclass(frozen=True)
 class Stage:
-    """Weights that apply from a sample on.
+    """Weights that apply from a sample on."""
 
-    Attributes:
-        first: the sample.
-        weights: by source, in any unit; a source that is not named has the weight 0.
-        reached: the sample at which a ramp from the previous weights reaches these; None for weights without a ramp.
-    """
-
-    first: int
-    weights: Mapping[str, Fraction]
-    reached: int | None = None
+    first: int  # the sample
+    weights: Mapping[str, Fraction]  # weights by source, in any unit; a source that is not named has 0
+    reached: int | None = None  # the sample where a ramp from the previous weights reaches these; None without a ramp
 
 
 class Exhausted(Exception):  # noqa: N818 - whoever asked makes an error of it
@@ -54,17 +48,12 @@ class Exhausted(Exception):  # noqa: N818 - whoever asked makes an error of it
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of samples in which every share is a straight line.
+    """A stretch of samples in which every share is a straight line."""
 
-    Attributes:
-        first, last: where the piece begins and ends; a source may stop between two samples, so these are no integers.
-        begin, end: the shares at these places.
-    """
-
-    first: float
-    last: float
-    begin: Shares
-    end: Shares
+    first: float  # where the piece begins: a source may stop between two samples, so this is no integer
+    last: float  # where it ends
+    begin: Shares  # the shares at `first`
+    end: Shares  # the shares at `last`
 
     def at(self, place: float) -> Shares:
         """Return the shares at a place of this piece."""
@@ -122,23 +111,14 @@ class _Line:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The shares of the sources in the samples of a run, and the limits of the sources.
+    """The shares of the sources in the samples of a run, and the limits of the sources."""
 
-    Attributes:
-        names: of the sources, in alphabetical order.
-        samples: number of samples of the run.
-        stages: sorted by their first samples; the first stage begins with sample 0, without a ramp.
-        limits: number of rows that may be taken from a source, by name; a source that is not named has no limit.
-        stops: sources that stop at their limit: from there on the other sources share their weight.
-        use_all: once all sources with a weight have stopped, the others share by the rows that they have left.
-    """
-
-    names: tuple[str, ...]
-    samples: int
-    stages: tuple[Stage, ...]
-    limits: Mapping[str, int]
-    stops: frozenset[str]
-    use_all: bool = False
+    names: tuple[str, ...]  # names of the sources, in alphabetical order
+    samples: int  # number of samples of the run
+    stages: tuple[Stage, ...]  # sorted by their first samples; the first begins with sample 0, without a ramp
+    limits: Mapping[str, int]  # rows that may be taken from a source, by name; no limit for others
+    stops: frozenset[str]  # sources that stop at their limit: from there on the other sources share their weight
+    use_all: bool = False  # once all sources with a weight have stopped, share by the rows that are left
 
     @cached_property
     def pieces(self) -> list[Piece]:

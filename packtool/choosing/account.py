@@ -30,17 +30,11 @@ def counts_of(codes: Codes, lengths: Ints) -> I64:
 
 @dataclass(frozen=True)
 class StoreEpochs:
-    """How often a store is packed.
+    """How often a store is packed."""
 
-    Attributes:
-        asked: epochs, a share or an amount, as the manifest records it.
-        epochs: that follow.
-        by_documents: a part of an epoch is measured in documents, else in tokens.
-    """
-
-    asked: str
-    epochs: Fraction
-    by_documents: bool = False
+    asked: str  # epochs, a share or an amount, as the manifest records it
+    epochs: Fraction  # the epochs that follow from it
+    by_documents: bool = False  # a part of an epoch is measured in documents, else in tokens
 
     def counted(self, lengths: Ints) -> Ints:
         """Return what each document counts in a part of an epoch, given its tokens."""

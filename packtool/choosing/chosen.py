@@ -16,33 +16,20 @@ NO_GROUP = -1
 
 @dataclass(frozen=True)
 class StoredOrder:
-    """An order of the documents of several stores, which are numbered store by store.
+    """An order of the documents of several stores, which are numbered store by store."""
 
-    Attributes:
-        field: the name of the first of the fields that decide it.
-        documents: the numbers of the packed documents, every document once, in this order.
-        groups: for each document of the stores a number that it shares with those of the same value of that field;
-            `NO_GROUP` for documents that have none, or are not packed.
-    """
-
-    field: str
-    documents: I64
-    groups: Ints
+    field: str  # name of the first of the fields that decide the order
+    documents: I64  # numbers of the packed documents, every document once, in this order
+    groups: Ints  # a number for each stored document, the same for the same value of that field, or `NO_GROUP`
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The documents taken from the stores: each once and in the order of the stores, unless something else is asked.
+    """The documents taken from the stores: each once and in the order of the stores, unless something else is asked."""
 
-    Attributes:
-        choice: its account, for the manifest; None to take all documents once.
-        passes: the documents of each store; None as for `choice`.
-        order: of the documents; None for the order of the stores.
-    """
-
-    choice: Choice | None = None
-    passes: Sequence[Passes] | None = None
-    order: StoredOrder | None = None
+    choice: Choice | None = None  # account of the choice, for the manifest; None to take all documents once
+    passes: Sequence[Passes] | None = None  # the documents of each pass over a store; None to take all documents once
+    order: StoredOrder | None = None  # order of the documents; None for the order of the stores
 
     def count(self, corpus: Corpus) -> int:
         """Count the documents that are taken from a corpus, each as often as it is taken."""

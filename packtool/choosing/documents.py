@@ -109,20 +109,13 @@ class StoredDocuments:
 
 @dataclass(frozen=True)
 class Portion:
-    """Consecutive documents of one shard.
+    """Consecutive documents of one shard."""
 
-    Attributes:
-        documents: all of them.
-        number: of the store.
-        shard: of the store.
-        first, last: the documents ``first:last`` of the store.
-    """
-
-    documents: StoredDocuments
-    number: int
-    shard: int
-    first: int
-    last: int
+    documents: StoredDocuments  # all documents of the stores
+    number: int  # number of the store
+    shard: int  # shard of the store
+    first: int  # first document of the portion, in its store
+    last: int  # end of the portion: the document behind its last
 
     def __len__(self) -> int:
         return self.last - self.first

@@ -90,15 +90,10 @@ def _columns_of(key: OrderKey) -> int:
 
 @dataclass
 class _Last:
-    """The last value that was numbered, among sorted values that come range after range.
+    """The last value that was numbered, among sorted values that come range after range."""
 
-    Attributes:
-        value: None before the first.
-        number: of the value, from 0; -1 before the first.
-    """
-
-    value: Any = None
-    number: int = -1
+    value: Any = None  # None before the first
+    number: int = -1  # number of the value, from 0; -1 before the first
 
     def numbered(self, columns: Sequence[Any]) -> I64:
         """Number values, equal ones alike; nulls, which are last, get no number.

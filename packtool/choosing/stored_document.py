@@ -9,21 +9,13 @@ from packtool.formats.token_store import TokenStore
 
 @dataclass(frozen=True)
 class StoredDocument:
-    """One document of a token store.
+    """One document of a token store."""
 
-    Attributes:
-        number: in the store, from 0.
-        file: of the input that it came from; None where the store does not record it.
-        line: of that file, or row, from 1; None where the store does not record it.
-        tokens: BOS and EOS included.
-        columns: the fields that were kept with it, its id among them, by name; None for one that it lacks.
-    """
-
-    number: int
-    file: str | None
-    line: int | None
-    tokens: int
-    columns: dict[str, str | None]
+    number: int  # number in the store, from 0
+    file: str | None  # input file that the document came from; None where the store does not record it
+    line: int | None  # line or row of that file, from 1; None where the store does not record it
+    tokens: int  # tokens, BOS and EOS included
+    columns: dict[str, str | None]  # fields kept with it, its id among them, by name; None for a missing value
 
     @property
     def origin(self) -> str | None:

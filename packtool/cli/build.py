@@ -50,29 +50,19 @@ class Argument(_AsTyped, TyperArgument):
 
 
 class TerminalOption(_AsTyped, TyperOption):
-    """An option.
+    """An option."""
 
-    Attributes:
-        missing: what to do where it must be given and is not; empty to see the help.
-    """
-
-    missing: str = ""
+    missing: str = ""  # what to do where it must be given and is not; empty to see the help
 
 
 @dataclass(frozen=True)
 class Definition:
-    """The parts of a command.
+    """The parts of a command."""
 
-    Attributes:
-        name, summary: as the list of commands has them.
-        terminal: names of the options of `Terminal` that it has.
-        handler: called with the arguments of a function, and how the command was called; its docstring is the help.
-    """
-
-    name: str
-    summary: str
-    terminal: Sequence[str]
-    handler: Handler
+    name: str  # name, as the list of commands has it
+    summary: str  # one line for the list of commands
+    terminal: Sequence[str]  # names of the options of `Terminal` that it has
+    handler: Handler  # called with a function's arguments, and how it was called; its docstring is the help
 
 
 class Commands(TyperGroup):

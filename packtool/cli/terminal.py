@@ -19,15 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Session:
-    """One call of the command line, which commands find in their context.
+    """One call of the command line, which commands find in their context."""
 
-    Attributes:
-        table: of the configuration file that gave options; None without one.
-        context: of the command with that file.
-    """
-
-    table: StageTable | None = None
-    context: Any = None
+    table: StageTable | None = None  # table of the configuration file that gave options; None without one
+    context: Any = None  # context of the command with that file
 
     def locate(self, error: PacktoolError) -> PacktoolError:
         """Point an error into the configuration file if the option it is about was given there."""

@@ -55,25 +55,15 @@ class DatasetResult(CommandResult):
 
 @dataclass(frozen=True)
 class DatasetJob:
-    """A run of a command: its inputs, options and resources.
+    """A run of a command: its inputs, options and resources."""
 
-    Attributes:
-        command: its name.
-        inputs: datasets that it reads.
-        recorded: the same, as they were when the run began.
-        stores: the stores given for inputs without tokens.
-        options: as the command takes them.
-        budget: memory and engine.
-        clock: started with the command.
-    """
-
-    command: str
-    inputs: Sequence[Place]
-    recorded: Recorded
-    stores: Sequence[Place]
-    options: PackArguments | ShuffleArguments | MaterializeArguments
-    budget: Budget
-    clock: Clock
+    command: str  # name of the command
+    inputs: Sequence[Place]  # datasets that it reads
+    recorded: Recorded  # the same datasets, as they were when the run began
+    stores: Sequence[Place]  # stores given for inputs without tokens
+    options: PackArguments | ShuffleArguments | MaterializeArguments  # options as the command takes them
+    budget: Budget  # memory and engine
+    clock: Clock  # started with the command
 
     def key(self, *options: Any) -> str:
         """Return the key of the output: a digest of all that it depends on.

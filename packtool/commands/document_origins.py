@@ -112,15 +112,10 @@ def documents_named(stores: Sequence[TokenStore], record: str) -> list[I64]:
 
 
 class Named(NamedTuple):
-    """The documents that go by one name.
+    """The documents that go by one name."""
 
-    Attributes:
-        packed: their numbers in the dataset, several after several passes.
-        absent: documents that are not in the dataset, by the number of their store and their number there.
-    """
-
-    packed: I64
-    absent: list[tuple[int, int]]
+    packed: I64  # their numbers in the dataset, several after several passes
+    absent: list[tuple[int, int]]  # documents outside the dataset, by the number of their store and theirs there
 
 
 class Origins:

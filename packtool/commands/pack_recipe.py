@@ -23,23 +23,14 @@ from packtool.warnings import warn
 
 @dataclass(frozen=True)
 class PackRecipe:
-    """How documents become rows.
+    """How documents become rows."""
 
-    Attributes:
-        options: as the user gave them.
-        strategy: plans the rows.
-        shuffle: of the atoms, as the manifest records it; None to leave rows in the order of the plan.
-        exclusions: the lists and stores whose documents are left out.
-        kept: the columns of the stores that travel with the rows.
-        ordered_by: the fields that order documents before they are planned; empty for corpus order.
-    """
-
-    options: PackArguments
-    strategy: Strategy
-    shuffle: Shuffle | None
-    exclusions: Exclusions
-    kept: Sequence[KeptField]
-    ordered_by: Sequence[OrderKey]
+    options: PackArguments  # options as the user gave them
+    strategy: Strategy  # plans the rows
+    shuffle: Shuffle | None  # shuffle of the atoms, as the manifest records it; None for the order of the plan
+    exclusions: Exclusions  # lists and stores whose documents are left out
+    kept: Sequence[KeptField]  # columns of the stores that travel with the rows
+    ordered_by: Sequence[OrderKey]  # fields that order documents before they are planned; empty for corpus order
 
     @classmethod
     def of(cls, options: PackArguments) -> PackRecipe:

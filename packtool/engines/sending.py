@@ -30,14 +30,10 @@ _REMEDY = "start again with --overwrite"
 
 @dataclass(frozen=True)
 class Saved(Generic[Task, Result]):
-    """A function on disk, small enough to go with every task.
-
-    Attributes:
-        digest: of what `save` wrote, so that a file that changed is not loaded.
-    """
+    """A function on disk, small enough to go with every task."""
 
     directory: Path
-    digest: str
+    digest: str  # digest of the bytes that `save` wrote, so that a file that changed is not loaded
 
     def __call__(self, task: Task, worker: Worker) -> Result:
         result: Result = load(self)(task, worker)

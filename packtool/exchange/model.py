@@ -26,19 +26,12 @@ FILE_BYTES = 1 << 26
 
 @dataclass(frozen=True)
 class SequenceBlock:
-    """Some consecutive sequences.
+    """Some consecutive sequences."""
 
-    Attributes:
-        tokens: of all sequences, one after the other.
-        lengths: of the sequences; rows may have several lengths.
-        segments: of rows, by row; None for documents, and if segments are not known.
-        loss: 1 for tokens that train, 0 for others; None if all but padding train.
-    """
-
-    tokens: npt.NDArray[Any]
-    lengths: I64
-    segments: Segments | None = None
-    loss: npt.NDArray[np.uint8] | None = None
+    tokens: npt.NDArray[Any]  # tokens of all sequences, one after the other
+    lengths: I64  # length of each sequence; rows may have several lengths
+    segments: Segments | None = None  # segments of rows, by row; None for documents, and if segments are not known
+    loss: npt.NDArray[np.uint8] | None = None  # 1 for tokens that train, 0 for others; None if all but padding train
 
 
 def groups(offsets: I64, tokens: int) -> Iterator[tuple[int, int]]:
@@ -89,18 +82,13 @@ def cut(blocks: Iterator[SequenceBlock], itemsize: int) -> Iterator[SequenceBloc
 
 @dataclass(frozen=True)
 class Part:
-    """The contents of one exported shard.
-
-    Attributes:
-        sequences, tokens: in it.
-        first_sequence, first_token: before it.
-    """
+    """The contents of one exported shard."""
 
     number: int
-    sequences: int
-    tokens: int
-    first_sequence: int
-    first_token: int
+    sequences: int  # sequences in it
+    tokens: int  # tokens in it
+    first_sequence: int  # sequences before it
+    first_token: int  # tokens before it
 
 
 @dataclass(frozen=True)
@@ -156,44 +144,26 @@ class Contents:
 
 @dataclass(frozen=True)
 class ReadDocuments:
-    """Sequences that a reader yields from a file.
+    """Sequences that a reader yields from a file."""
 
-    Attributes:
-        tokens: ids, of any integer type.
-        lengths: of the documents in `tokens`; None where the format has no boundaries, and only EOS tells.
-        loss: 1 for tokens that train, 0 for others; None if all train.
-        last: the last token of the whole file, where the format has no boundaries.
-        padding: number of tokens that a mask marks as padding; they are not in `tokens`.
-        divided: rows that were divided into several documents.
-        read_as: what numbers in columns were taken for, in words.
-    """
-
-    tokens: npt.NDArray[Any]
-    lengths: I64 | None
-    loss: npt.NDArray[np.uint8] | None = None
-    last: int | None = None
-    padding: int = 0
-    divided: int = 0
-    read_as: Sequence[str] = ()
+    tokens: npt.NDArray[Any]  # ids, of any integer type
+    lengths: I64 | None  # lengths of the documents in `tokens`; None where only EOS tells
+    loss: npt.NDArray[np.uint8] | None = None  # 1 for tokens that train, 0 for others; None if all train
+    last: int | None = None  # last token of the whole file, where the format has no boundaries
+    padding: int = 0  # tokens that a mask marks as padding; they are not in `tokens`
+    divided: int = 0  # rows that were divided into several documents
+    read_as: Sequence[str] = ()  # in words, what numbers in columns were taken for
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Options of readers.
+    """Options of readers."""
 
-    Attributes:
-        dtype: of the ids, for files without a type.
-        field: the column of ids; None for the usual names.
-        ids_only: read the ids alone, without columns that describe them.
-        asked: whether the user gave the type of the ids, so that no warning about it is needed.
-        tokens: ids of rows to hand out at a time, about.
-    """
-
-    dtype: np.dtype[Any]
-    field: str | None = None
-    ids_only: bool = False
-    asked: bool = False
-    tokens: int = READ_TOKENS
+    dtype: np.dtype[Any]  # type of the ids, for files that do not say it
+    field: str | None = None  # column of ids; None for the usual names
+    ids_only: bool = False  # read the ids alone, without columns that describe them
+    asked: bool = False  # whether the user gave the type of the ids, so that no warning about it is needed
+    tokens: int = READ_TOKENS  # ids of rows to hand out at a time, about
 
 
 @dataclass(frozen=True)
@@ -277,37 +247,23 @@ class Format:
 
 @dataclass(frozen=True)
 class ExportReject:
-    """A reason why a format can't hold some contents.
-
-    Attributes:
-        holds: whether the format can.
-        told: why not, in a sentence about the format.
-        otherwise: what can be done besides choosing another format, or "".
-    """
+    """A reason why a format can't hold some contents."""
 
     code: str
-    holds: Callable[[Format, Contents], bool]
-    told: Callable[[Format, Contents], str]
-    otherwise: str = ""
+    holds: Callable[[Format, Contents], bool]  # whether the format can
+    told: Callable[[Format, Contents], str]  # why not, in a sentence about the format
+    otherwise: str = ""  # what can be done besides choosing another format, or ""
 
 
 @dataclass(frozen=True)
 class _Loss:
-    """A part of some contents that a format may not keep.
+    """A part of some contents that a format may not keep."""
 
-    Attributes:
-        word: for a table of formats, where packed rows have it; else "".
-        applies: whether the contents have it.
-        kept: whether the format keeps it.
-        told: the part, in words.
-        comes: whether contents with it can be in the format at all.
-    """
-
-    word: str
-    applies: Callable[[Contents], bool]
-    kept: Callable[[Format], bool]
-    told: Callable[[Contents], str]
-    comes: Callable[[Format], bool] = lambda _: True
+    word: str  # word for a table of formats, where packed rows have the part; else ""
+    applies: Callable[[Contents], bool]  # whether the contents have it
+    kept: Callable[[Format], bool]  # whether the format keeps it
+    told: Callable[[Contents], str]  # the part, in words
+    comes: Callable[[Format], bool] = lambda _: True  # whether contents with it can be in the format at all
 
 
 def _lengths(contents: Contents) -> str:

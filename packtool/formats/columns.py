@@ -30,31 +30,20 @@ class Numbers(NamedTuple):
     """Numbers that were written as text, whole ones exactly.
 
     Two of them compare as their floats do, and if these are equal, as the rests.
-
-    Attributes:
-        nearest: the float of 64 bits nearest to each, an Arrow array; null for a missing one.
-        rest: what each has beyond that float: 0 where the float holds it, as it does all whole numbers up to 2^53.
     """
 
-    nearest: Any
-    rest: I64
+    nearest: Any  # the float of 64 bits nearest to each, an Arrow array; null for a missing one
+    rest: I64  # what each number has beyond that float: 0 for whole numbers up to 2^53
 
 
 @dataclass(frozen=True)
 class ReadField:
-    """A field that is read, for messages.
+    """A field that is read, for messages."""
 
-    Attributes:
-        name: of the field.
-        store: that keeps it.
-        documents: the numbers of the documents whose values are read.
-        remedy: what to do about a value that can't be read.
-    """
-
-    name: str
-    store: TokenStore
-    documents: I64
-    remedy: str
+    name: str  # name of the field
+    store: TokenStore  # store that keeps the field
+    documents: I64  # numbers of the documents whose values are read
+    remedy: str  # what to do about a value that can't be read
 
     def refused(self, texts: Any, place: int, what: str) -> DataError:
         """Return the error for the text at a place."""

@@ -41,21 +41,13 @@ Refusal = Literal["bad-option", "option-not-taken"]
 
 @dataclass(frozen=True)
 class Needs:
-    """A rule: an option has no effect without another one.
+    """A rule: an option has no effect without another one."""
 
-    Attributes:
-        name: of the other option.
-        remedy: what to give.
-        or_name: of an option that will do as well.
-        values: of the other option, one of which is needed; empty if any that is not the default will do.
-        code: of the error.
-    """
-
-    name: str
-    remedy: str
-    values: tuple[str, ...] = ()
-    code: Refusal = "bad-option"
-    or_name: str | None = None
+    name: str  # name of the other option
+    remedy: str  # what to give
+    values: tuple[str, ...] = ()  # values of the other option, one of which is needed; empty if any will do
+    code: Refusal = "bad-option"  # code of the error
+    or_name: str | None = None  # name of an option that will do as well
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -77,17 +69,11 @@ class Needs:
 
 @dataclass(frozen=True)
 class Excludes:
-    """A rule: an option has no effect beside any of these.
+    """A rule: an option has no effect beside any of these."""
 
-    Attributes:
-        names: of the other options.
-        remedy: what to do instead.
-        code: of the error.
-    """
-
-    names: tuple[str, ...]
-    remedy: str = "leave one of the two out"
-    code: Refusal = "bad-option"
+    names: tuple[str, ...]  # names of the other options
+    remedy: str = "leave one of the two out"  # what to do instead
+    code: Refusal = "bad-option"  # code of the error
 
     @property
     def help(self) -> str:
@@ -101,17 +87,11 @@ class Excludes:
 
 @dataclass(frozen=True)
 class Only:
-    """A rule: an option has an effect on these kinds of input alone.
+    """A rule: an option has an effect on these kinds of input alone."""
 
-    Attributes:
-        inputs: the kinds.
-        remedy: what to do with another kind of input.
-        code: of the error.
-    """
-
-    inputs: tuple[Input, ...]
-    remedy: str = "leave it out"
-    code: Refusal = "bad-option"
+    inputs: tuple[Input, ...]  # the kinds
+    remedy: str = "leave it out"  # what to do with another kind of input
+    code: Refusal = "bad-option"  # code of the error
 
     @property
     def help(self) -> str:
@@ -175,19 +155,12 @@ class Option:
 
 @dataclass(frozen=True)
 class Declared:
-    """An option with the name, type and default that its field gives it.
+    """An option with the name, type and default that its field gives it."""
 
-    Attributes:
-        name: in Python.
-        type: of the value, for Python.
-        default: the value when the option is not given; `MISSING` for an option that must be given.
-        option: everything else.
-    """
-
-    name: str
-    type: Any
-    default: Any
-    option: Option
+    name: str  # name in Python
+    type: Any  # type of the value, for Python
+    default: Any  # value when the option is not given; `MISSING` if it must be given
+    option: Option  # everything else
 
     @property
     def flag(self) -> str:

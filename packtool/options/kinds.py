@@ -42,24 +42,14 @@ def _as_it_is(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of value.
+    """A kind of value."""
 
-    Attributes:
-        words: what it takes, as in "give a whole number".
-        metavar: placeholder of the value in help.
-        in_file: the type that a value must have in a TOML file.
-        parse: turns what was written into what the function works with; raises `ValueError`, or `UsageError` where
-            there is more to say.
-        many: several values, separated by commas on the command line.
-        repeated: several values, each after the option's name on the command line.
-    """
-
-    words: str
-    metavar: str
-    in_file: Any
-    parse: Callable[[Any], Any] = _as_it_is
-    many: bool = False
-    repeated: bool = False
+    words: str  # what it takes, as in "give a whole number"
+    metavar: str  # placeholder of the value in help
+    in_file: Any  # type that a value must have in a TOML file
+    parse: Callable[[Any], Any] = _as_it_is  # what was written to the value; raises `ValueError`, or `UsageError`
+    many: bool = False  # several values, separated by commas on the command line
+    repeated: bool = False  # several values, each after the option's name on the command line
 
 
 def parse_flag(value: object) -> bool:
@@ -178,19 +168,13 @@ def parse_temperature(value: Decimal | float | str) -> Decimal:
 
 @dataclass(frozen=True)
 class HoldoutAmount:
-    """An amount to hold out: a share of the texts, or a number of documents or tokens.
+    """An amount to hold out: a share of the texts, or a number of documents or tokens."""
 
-    Attributes:
-        text: as it was written.
-        share, documents, tokens: one of them.
-        bound: below which the hash of a text is held out, once it is known.
-    """
-
-    text: str
-    share: Fraction | None = None
-    documents: int = 0
-    tokens: int = 0
-    bound: int | None = None
+    text: str  # the amount as it was written
+    share: Fraction | None = None  # share of the texts, or
+    documents: int = 0  # number of documents, or
+    tokens: int = 0  # number of tokens
+    bound: int | None = None  # the hash below which a text is held out, once it is known
 
     def __str__(self) -> str:
         return self.text
@@ -318,15 +302,10 @@ def names_files(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class KeptField:
-    """A column that a packed dataset keeps of its documents.
+    """A column that a packed dataset keeps of its documents."""
 
-    Attributes:
-        name: of the field.
-        number: its values are numbers; else categories.
-    """
-
-    name: str
-    number: bool = False
+    name: str  # name of the field
+    number: bool = False  # its values are numbers; else categories
 
     def __str__(self) -> str:
         return self.name + ":number" * self.number

@@ -12,17 +12,11 @@ from packtool.options.kinds import FIELDS, Kind, kept_field, shown
 
 @dataclass(frozen=True)
 class OrderKey:
-    """A field that orders documents.
+    """A field that orders documents."""
 
-    Attributes:
-        field: its name.
-        number: its values are ordered as numbers, else as text, by code points.
-        descending: the largest comes first. Documents without a value are last either way.
-    """
-
-    field: str
-    number: bool
-    descending: bool
+    field: str  # name of the field
+    number: bool  # its values are ordered as numbers, else as text, by code points
+    descending: bool  # the largest comes first; documents without a value are last either way
 
 
 def order_keys(written: Iterable[str]) -> list[OrderKey]:

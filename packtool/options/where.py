@@ -30,15 +30,10 @@ Constant = bool | float | int | str | None
 
 @dataclass(frozen=True)
 class Field:
-    """What is compared: a field that was kept, or a built-in name.
+    """What is compared: a field that was kept, or a built-in name."""
 
-    Attributes:
-        name: of the field; a dot for each level below an object, as `--columns` has it.
-        quoted: whether it was written as field['name'], which is never a built-in name.
-    """
-
-    name: str
-    quoted: bool
+    name: str  # name of the field; a dot for each level below an object, as `--columns` has it
+    quoted: bool  # whether it was written as field['name'], which is never a built-in name
 
     @property
     def built_in(self) -> bool:

@@ -45,21 +45,13 @@ class _Record(msgspec.Struct, Generic[Done], frozen=True):
 
 @dataclass(frozen=True)
 class Pieces(Generic[Done]):
-    """The pieces of one kind of an output.
+    """The pieces of one kind of an output."""
 
-    Attributes:
-        output: the output that the pieces are part of.
-        kind: name of the pieces, and of the directory of their records.
-        type: type of the contents of a record.
-        files: function that returns the files of a piece from its record; left out if pieces have no files.
-        directory: directory of the files in the output's place; "" for the place itself.
-    """
-
-    output: Output
-    kind: str
-    type: type[Done]
-    files: Callable[[Done], Sequence[Entry]] = lambda done: ()
-    directory: str = ""
+    output: Output  # the output that the pieces are part of
+    kind: str  # name of the pieces, and of the directory of their records
+    type: type[Done]  # type of the contents of a record
+    files: Callable[[Done], Sequence[Entry]] = lambda done: ()  # a record to the files of its piece; left out without
+    directory: str = ""  # directory of the files in the output's place; "" for the place itself
 
     def run(
         self,

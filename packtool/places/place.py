@@ -250,16 +250,11 @@ class Place(ABC):
 
 @dataclass(frozen=True)
 class MappedFile:
-    """An open array, and the file that it must be.
+    """An open array, and the file that it must be."""
 
-    Attributes:
-        place, entry: where the file lies, and its entry in the manifest.
-        array: mapped, with the header that the manifest promises.
-    """
-
-    place: Place
-    entry: FileEntry
-    array: Array
+    place: Place  # where the file lies
+    entry: FileEntry  # entry of the file in the manifest
+    array: Array  # mapped, with the header that the manifest promises
 
     @classmethod
     def opened(cls, place: Place, entry: FileEntry, dtype: np.dtype[Any] | str) -> MappedFile:

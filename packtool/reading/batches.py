@@ -22,33 +22,20 @@ _EMPTY_LOOPS = 10_000
 
 
 class RunPlace(NamedTuple):
-    """Where a run is in its passes. Both are needed: the first sample of a pass is also the end of the pass before.
+    """Where a run is in its passes. Both are needed: the first sample of a pass is also the end of the pass before."""
 
-    Attributes:
-        samples: number of samples consumed, in all passes.
-        number: of the pass, from 0.
-    """
-
-    samples: int
-    number: int
+    samples: int  # samples consumed, in all passes
+    number: int  # number of the pass, from 0
 
 
 class Turn(NamedTuple):
-    """The rows that a rank trains on at a time: its share of a global batch, or a micro-batch of its share.
+    """The rows that a rank trains on at a time: its share of a global batch, or a micro-batch of its share."""
 
-    Attributes:
-        addresses: of the rows: (rows, 4), as in `Stream.addresses`; (0, 4) for a turn without rows.
-        length: of the rows of the global batch.
-        consumed: number of samples of the stream that are consumed after this turn, the same on every rank.
-        ahead: number of samples of the stream up to the end of the global batch.
-        filled: number of rows at the end that only make up the number that other ranks have: they train nothing.
-    """
-
-    addresses: I64
-    length: int
-    consumed: int
-    ahead: int
-    filled: int = 0
+    addresses: I64  # (rows, 4) as in `Stream.addresses`; (0, 4) for a turn without rows
+    length: int  # length of the rows of the global batch
+    consumed: int  # samples of the stream consumed after this turn, the same on every rank
+    ahead: int  # samples of the stream up to the end of the global batch
+    filled: int = 0  # rows at the end that only make up the number that other ranks have: they train nothing
 
 
 class _Global(NamedTuple):
@@ -60,17 +47,11 @@ class _Global(NamedTuple):
 
 
 class _Share(NamedTuple):
-    """The share of one rank in a global batch.
+    """The share of one rank in a global batch."""
 
-    Attributes:
-        addresses: of the rows of this rank.
-        first: address of the first row of the global batch: (1, 4).
-        length: of the rows.
-    """
-
-    addresses: I64
-    first: I64
-    length: int
+    addresses: I64  # addresses of the rows of this rank
+    first: I64  # address of the first row of the global batch: (1, 4)
+    length: int  # length of the rows
 
 
 class GlobalBatches:

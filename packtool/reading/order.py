@@ -26,13 +26,9 @@ _LARGEST = 10**18
 
 
 class Order(Protocol):
-    """The source of each sample, and the item that the sample is in that source.
+    """The source of each sample, and the item that the sample is in that source."""
 
-    Attributes:
-        endless: passes follow each other without end; if not, the first pass is the run, and later passes are empty.
-    """
-
-    endless: bool
+    endless: bool  # passes follow each other without end; if not, the first pass is the run, and later passes are empty
 
     def locate(self, samples: I64) -> tuple[I64, I64]:
         """Return the source of each sample, by number, and the number of the item in that source."""

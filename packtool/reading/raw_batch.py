@@ -17,25 +17,15 @@ from packtool.reading.stores import stores_of
 
 
 class RawBatch(NamedTuple):
-    """Rows of one length.
+    """Rows of one length."""
 
-    Attributes:
-        tokens: (rows, sequence length), as they are stored.
-        segments: of these rows; None if no field of the batch needs them.
-        loss: (rows, sequence length) of 0 and 1; None if all tokens train.
-        following: (rows) the targets of the rows' last tokens, as in `packtool.reading.make_batch`; or None.
-        documents: number of documents in each token store, if the batch has the `source` of its tokens.
-        source: (rows) int32: the numbers of the sources that rows of a blend are from.
-        columns: values of the segments' documents, by the name of the column; None if the batch has no column.
-    """
-
-    tokens: RowArray
-    segments: Segments | None
-    loss: RowArray | None
-    following: I64 | None = None
-    documents: Sequence[int] = ()
-    source: npt.NDArray[np.int32] | None = None
-    columns: Mapping[str, Values] | None = None
+    tokens: RowArray  # (rows, sequence length), as they are stored
+    segments: Segments | None  # segments of these rows; None if no field of the batch needs them
+    loss: RowArray | None  # (rows, sequence length) of 0 and 1; None if all tokens train
+    following: I64 | None = None  # (rows) targets of the rows' last tokens, as in `make_batch`; or None
+    documents: Sequence[int] = ()  # documents in each token store, if the batch has `source`
+    source: npt.NDArray[np.int32] | None = None  # (rows) int32: the source of a blend that each row is from
+    columns: Mapping[str, Values] | None = None  # values of the segments' documents, by column; None without columns
 
     def batch(self, **options: Any) -> Batch:
         """Build the training batch; `options` as in `packtool.reading.make_batch`."""

@@ -48,59 +48,37 @@ MAPPED = 256
 
 @dataclass(frozen=True)
 class Epoch:
-    """An order that is computed as ``packtool shuffle`` computes it.
+    """An order that is computed as ``packtool shuffle`` computes it."""
 
-    Attributes:
-        number, seed: of the order.
-        batch_tokens: tokens in a batch of a dataset of several lengths; None for other datasets.
-        drop_rest: leave out rows that do not fill a batch.
-        repack: pack the documents again, as ``packtool pack --epoch`` does.
-        blend: its weights order the batches by their row lengths; None for the random order of the epoch.
-    """
-
-    number: int
-    seed: int
-    batch_tokens: int | None = None
-    drop_rest: bool = False
-    repack: bool = False
-    blend: Blend | None = None
+    number: int  # number of the order
+    seed: int  # seed of the order
+    batch_tokens: int | None = None  # tokens in a batch of a dataset of several lengths; None for other datasets
+    drop_rest: bool = False  # leave out rows that do not fill a batch
+    repack: bool = False  # pack the documents again, as ``packtool pack --epoch`` does
+    blend: Blend | None = None  # weights that order the batches by row length; None for a random order
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to open a dataset, here or in another process.
+    """How to open a dataset, here or in another process."""
 
-    Attributes:
-        place: of the dataset.
-        dtype: of the returned tokens; None for the stored dtype.
-        epoch: an order to compute; None for stored order.
-        stores: places of the token stores of a dataset without tokens; empty for the places in its manifest.
-        digest: of the manifest, once the dataset was opened; then another dataset at its place is refused.
-    """
-
-    place: Place
-    dtype: str | None = None
-    epoch: Epoch | None = None
-    stores: tuple[Place, ...] = ()
-    digest: str | None = None
+    place: Place  # place of the dataset
+    dtype: str | None = None  # type of the returned tokens; None for the stored type
+    epoch: Epoch | None = None  # an order to compute; None for stored order
+    stores: tuple[Place, ...] = ()  # token stores of a dataset without tokens; empty for its manifest's
+    digest: str | None = None  # digest of the manifest, once opened: another dataset there is refused
 
 
 @dataclass(frozen=True)
 class OpenedRows:
-    """The rows of each length, and the batches of a dataset of several lengths, if it has any.
-
-    Attributes:
-        unchanged: checks that the dataset has not been overwritten since it was opened; None before the first check.
-        digest: of the manifest.
-        columns: kept columns of documents.
-    """
+    """The rows of each length, and the batches of a dataset of several lengths, if it has any."""
 
     manifest: PackedManifest
     rows: list[Rows]
     batches: npt.NDArray[Any] | None
-    digest: str = ""
-    unchanged: Unchanged | None = None
-    columns: KeptColumns | None = None
+    digest: str = ""  # digest of the manifest
+    unchanged: Unchanged | None = None  # checks that the dataset is the one that was opened; None at first
+    columns: KeptColumns | None = None  # kept columns of documents
 
 
 def training_place(typed: Typed, directory: str | Path | None, size: str | int, fetch: str) -> Place:

@@ -56,27 +56,16 @@ class SavedStage(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class LoaderState(msgspec.Struct, forbid_unknown_fields=True):
-    """The place of a run.
+    """The place of a run."""
 
-    Attributes:
-        version: of the format of the state.
-        samples: number of samples consumed.
-        rows: number of items that each source has given, by name.
-        sources: `Source.identity` of the sources that have given items, by name.
-        past: the shares of the sources of a blend up to this place.
-        base: where dealing began anew; None if it began with the run.
-        added: stages that were added while training.
-        sum: xxh3-64 of this JSON with an empty sum.
-    """
-
-    version: int
-    samples: int
-    rows: dict[str, int]
-    sources: dict[str, dict[str, int | str | bool | None]]
-    past: list[Stretch]
-    base: SavedBase | None
-    added: list[SavedStage]
-    sum: str = ""
+    version: int  # version of the format of the state
+    samples: int  # samples consumed
+    rows: dict[str, int]  # items that each source has given, by name
+    sources: dict[str, dict[str, int | str | bool | None]]  # `Source.identity` of the sources that have given items
+    past: list[Stretch]  # shares of the sources of a blend up to this place
+    base: SavedBase | None  # where dealing began anew; None if it began with the run
+    added: list[SavedStage]  # stages that were added while training
+    sum: str = ""  # xxh3-64 of this JSON with an empty sum
 
 
 class _Versioned(msgspec.Struct):

@@ -291,18 +291,13 @@ class Stream:
 
 
 class _Part(NamedTuple):
-    """The rows of one source and epoch in a batch, which are read by one call.
-
-    Attributes:
-        places: of these rows in the batch.
-        rows: their numbers among the rows of this length in this epoch.
-    """
+    """The rows of one source and epoch in a batch, which are read by one call."""
 
     source: int
     epoch: int
     length: int
-    places: I64
-    rows: I64
+    places: I64  # places of these rows in the batch
+    rows: I64  # their numbers among the rows of this length in this epoch
 
 
 def _parts(addresses: I64) -> Iterator[_Part]:

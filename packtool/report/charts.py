@@ -326,19 +326,13 @@ def _cut(x: float, top: int) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """A scale of values along an axis.
+    """A scale of values along an axis."""
 
-    Attributes:
-        low, high: values at the ends.
-        begin, end: places of the ends.
-        bend: values are spaced evenly after it (identity, logarithm, square root).
-    """
-
-    low: float
-    high: float
-    begin: float
-    end: float
-    bend: Callable[[float], float] = float
+    low: float  # value at the begin
+    high: float  # value at the end
+    begin: float  # place of the begin
+    end: float  # place of the end
+    bend: Callable[[float], float] = float  # values are spaced evenly after it (identity, logarithm, square root)
 
     def __call__(self, value: float) -> float:
         low, high = self.bend(self.low), self.bend(self.high)

@@ -160,17 +160,11 @@ def _written(value: Any) -> str:
 
 @dataclass(frozen=True)
 class PlannedDocuments:
-    """Documents in the order in which they are planned.
+    """Documents in the order in which they are planned."""
 
-    Attributes:
-        lengths: of each document, EOS included.
-        ends: where documents come several times, the number of documents up to the end of each pass: windows end there.
-        conversations: which documents are conversations; None where all are texts.
-    """
-
-    lengths: Ints
-    ends: Sequence[int] = ()
-    conversations: npt.NDArray[np.bool_] | None = None
+    lengths: Ints  # length of each document, EOS included
+    ends: Sequence[int] = ()  # where documents come several times, the documents up to the end of each pass
+    conversations: npt.NDArray[np.bool_] | None = None  # which documents are conversations; None where all are texts
 
     def sample(self, count: int) -> PlannedDocuments:
         """Draw documents spread evenly over all: one at random out of each of `count` equal parts.

@@ -59,23 +59,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table(Generic[Item]):
-    """A table.
+    """A table."""
 
-    Attributes:
-        title: its heading; empty for a table without one.
-        columns: from left to right; the first names the rows.
-        groups: rows under headings of their own; one group without a heading where there are no headings.
-        contest: whether a row competes with others of its group for the mark of the best figure of a column.
-        notes: what else a reader should know.
-        facts: rows are facts, each with its own meaning: name, value, meaning.
-    """
-
-    title: str
-    columns: Sequence[TableColumn[Item]]
-    groups: Sequence[tuple[str, Sequence[Item]]]
-    contest: Callable[[Item], bool] = lambda row: False
-    notes: Sequence[str] = ()
-    facts: bool = False
+    title: str  # heading; empty for a table without one
+    columns: Sequence[TableColumn[Item]]  # columns from left to right; the first names the rows
+    groups: Sequence[tuple[str, Sequence[Item]]]  # rows under headings of their own; without headings, one group
+    contest: Callable[[Item], bool] = lambda row: False  # whether rows of a group compete for a column's best figure
+    notes: Sequence[str] = ()  # what else a reader should know
+    facts: bool = False  # rows are facts, each with its own meaning: name, value, meaning
 
     @property
     def headed(self) -> bool:

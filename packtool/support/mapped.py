@@ -62,28 +62,18 @@ def release(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
 
 
 class MappedBytes(np.ndarray[tuple[int], np.dtype[np.uint8]]):
-    """The bytes of a file, mapped. Arrays that are views of them find the file through their `base`.
+    """The bytes of a file, mapped. Arrays that are views of them find the file through their `base`."""
 
-    Attributes:
-        path: of the file.
-    """
-
-    path: Path
+    path: Path  # path of the file
 
 
 class ArrayFile(NamedTuple):
-    """The location of an array in a file.
+    """The location of an array in a file."""
 
-    Attributes:
-        path: a file of array items and nothing else.
-        dtype, shape: of the array.
-        offset: in bytes, where it begins in the file.
-    """
-
-    path: Path
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    offset: int = 0
+    path: Path  # a file of array items and nothing else
+    dtype: np.dtype[Any]  # type of the items
+    shape: tuple[int, ...]  # shape of the array
+    offset: int = 0  # byte of the file where the array begins
 
     def open(self, *, writable: bool = False) -> np.ndarray[Any, Any]:
         """Map the array.

@@ -36,17 +36,11 @@ keys with many dots, for which `tomllib` takes the square of their number."""
 
 @dataclass(frozen=True)
 class TomlFile:
-    """The contents of a file.
+    """The contents of a file."""
 
-    Attributes:
-        path: of the file; `-` is standard input.
-        values: the top-level table.
-        lines: of tables and values, by the keys that lead to them.
-    """
-
-    path: Path
-    values: dict[str, Any]
-    lines: dict[tuple[Key, ...], int]
+    path: Path  # path of the file; `-` is standard input
+    values: dict[str, Any]  # the top-level table
+    lines: dict[tuple[Key, ...], int]  # lines of tables and values, by the keys that lead to them
 
     def line(self, *keys: Key) -> int:
         """Return the line of a value, or of the nearest table around it."""

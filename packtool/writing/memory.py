@@ -26,17 +26,11 @@ _SEGMENT_BYTES = 128  # working memory for a segment
 
 @dataclass(frozen=True)
 class Budget:
-    """The resources that one run may take.
+    """The resources that one run may take."""
 
-    Attributes:
-        memory: for tokens, in bytes, for all workers together.
-        engine: whose workers they are.
-        in_order: the input lies in a store, with only a part of it here: it is read in order, whatever the memory.
-    """
-
-    memory: int
-    engine: Engine
-    in_order: bool = False
+    memory: int  # bytes for tokens, for all workers together
+    engine: Engine  # engine whose workers they are
+    in_order: bool = False  # the input lies in a store, partly here: it is read in order, whatever the memory
 
     def arrays_for(self, documents: int, work: Path) -> AbstractContextManager[Arrays]:
         """Choose where arrays of this many documents lie: in memory, or in a directory in `work` for the block."""

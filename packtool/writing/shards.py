@@ -218,23 +218,16 @@ def rows_per_shard(plan: Plan, shard_tokens: int) -> int:
 
 @dataclass(frozen=True)
 class WriteShard:
-    """Writes a shard, by its number, on any worker; writing it again gives the same files.
+    """Writes a shard, by its number, on any worker; writing it again gives the same files."""
 
-    Attributes:
-        rows: all rows of the bucket.
-        lengths, shard_tokens, multiple, with_segments, with_tokens: as in `write_shards`.
-        dtype: of the tokens, or of records of tokens and loss.
-        delivery: of finished files to the directory of the bucket.
-    """
-
-    rows: PlannedRows
-    lengths: Ints | None
-    dtype: np.dtype[Any]
-    shard_tokens: int
-    multiple: int
-    with_segments: bool
-    with_tokens: bool
-    delivery: Delivery
+    rows: PlannedRows  # all rows of the bucket
+    lengths: Ints | None  # as in `write_shards`
+    dtype: np.dtype[Any]  # type of the tokens, or of records of tokens and loss
+    shard_tokens: int  # as in `write_shards`
+    multiple: int  # as in `write_shards`
+    with_segments: bool  # as in `write_shards`
+    with_tokens: bool  # as in `write_shards`
+    delivery: Delivery  # delivery of finished files to the directory of the bucket
 
     def rows_of(self, number: int) -> tuple[int, int]:
         """Return the rows ``first:last`` of a shard."""

@@ -79,22 +79,14 @@ class Outline(Plan):
 
 @dataclass(frozen=True)
 class Partitions:
-    """All atoms of a plan on disk.
+    """All atoms of a plan on disk."""
 
-    Attributes:
-        place: of the files.
-        dtype: of the tokens.
-        pad_id: what fills the last row.
-        with_segments: segments are known.
-        tasks: what each task put there.
-    """
-
-    place: Place
+    place: Place  # place of the files
     plan: Outline
-    dtype: np.dtype[Any]
-    pad_id: int
-    with_segments: bool
-    tasks: list[PartitionContents]
+    dtype: np.dtype[Any]  # type of the tokens
+    pad_id: int  # id that fills the last row
+    with_segments: bool  # segments are known
+    tasks: list[PartitionContents]  # what each task put there
 
     def files(self, number: int) -> list[ScratchFile]:
         """List the files of a partition in stored order."""
@@ -173,21 +165,14 @@ def partition(
 
 @dataclass(frozen=True)
 class FirstPass:
-    """Does a task of the first pass, in any process; doing it again gives the same files.
-
-    Attributes:
-        keys: of the movable atoms.
-        ranges: first and last atom of each task.
-        bits: how many of a key name its partition.
-        block_units: units to read at a time.
-    """
+    """Does a task of the first pass, in any process; doing it again gives the same files."""
 
     source: UnitSource
-    keys: AtomKeys
+    keys: AtomKeys  # keys of the movable atoms
     delivery: Delivery
-    ranges: list[tuple[int, int]]
-    bits: int
-    block_units: int
+    ranges: list[tuple[int, int]]  # first and last atom of each task
+    bits: int  # how many bits of a key name its partition
+    block_units: int  # units to read at a time
 
     def __call__(self, number: int, worker: Worker) -> PartitionContents:
         with self.delivery.attempt(f"task-{number:02d}.") as attempt:

@@ -39,16 +39,11 @@ DecodeIds = Callable[[bytes], SampleIds]
 
 
 class Leaf(NamedTuple):
-    """A column of every sample.
-
-    Attributes:
-        kind: its type, as the format has it, for messages.
-        decode: None for types that hold no lists of numbers.
-    """
+    """A column of every sample."""
 
     name: str
-    kind: str
-    decode: DecodeIds | None
+    kind: str  # its type, as the format has it, for messages
+    decode: DecodeIds | None  # None for types that hold no lists of numbers
 
 
 def unpacked(path: Path, compression: str | None, size: int | None) -> BinaryIO:

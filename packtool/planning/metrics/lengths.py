@@ -18,17 +18,13 @@ _BINS_PER_OCTAVE = 4
 class LengthCounts:
     """How many documents have each length that occurs.
 
-    Attributes:
-        values: distinct lengths, ascending.
-        counts: documents of each.
-
     >>> counts = LengthCounts.of(np.array([3, 5, 3, 9]))
     >>> counts.documents, counts.tokens, counts.quantile(0.5), counts.at_most(5)
     (4, 20, 3, 3)
     """
 
-    values: I64
-    counts: I64
+    values: I64  # distinct lengths, ascending
+    counts: I64  # documents of each length
 
     @classmethod
     def of(cls, lengths: Ints) -> LengthCounts:

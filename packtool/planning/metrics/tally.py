@@ -21,19 +21,13 @@ _FEW = 1 << 12
 
 
 class TallyCounts(msgspec.Struct, frozen=True):
-    """The counts of a tally, without the lengths of documents, to be stored or sent to another process.
+    """The counts of a tally, without the lengths of documents, to be stored or sent to another process."""
 
-    Attributes:
-        counts: the counts that are single numbers, by name.
-        piece_lengths, documents_in_row: the histograms, as (values, how often each value occurs).
-        overlaps: documents with a token that is in more than one row, ascending.
-    """
-
-    counts: dict[str, int]
+    counts: dict[str, int]  # counts that are single numbers, by name
     homogeneity: HomogeneityCounts
-    piece_lengths: tuple[list[int], list[int]]
-    documents_in_row: tuple[list[int], list[int]]
-    overlaps: list[int]
+    piece_lengths: tuple[list[int], list[int]]  # histogram: (lengths of pieces, how often each occurs)
+    documents_in_row: tuple[list[int], list[int]]  # histogram: (documents in a row, how often each number occurs)
+    overlaps: list[int]  # documents with a token that is in more than one row, ascending
 
 
 class Tally:

@@ -22,19 +22,13 @@ AtomKeys = Callable[[int, int], npt.NDArray[np.uint64]]
 
 @dataclass(frozen=True)
 class AtomShuffle:
-    """The permutation of one plan's movable atoms.
+    """The permutation of one plan's movable atoms."""
 
-    Attributes:
-        atoms: how many there are.
-        first: index of the first in the stream of keys.
-        stored: the shuffle that they were stored in; None for corpus order.
-    """
-
-    atoms: int
-    first: int
+    atoms: int  # number of atoms
+    first: int  # index of the first in the stream of keys
     seed: int
     epoch: int
-    stored: AtomShuffle | None = None
+    stored: AtomShuffle | None = None  # shuffle that they were stored in; None for corpus order
 
     def order(self, arrays: Arrays = IN_MEMORY) -> I64:
         """List the stored atom at each place of the new order."""

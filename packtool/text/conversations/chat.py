@@ -22,34 +22,20 @@ _SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cl
 
 
 class Chat(msgspec.Struct, frozen=True):
-    """How conversations become texts: everything that rendering depends on.
+    """How conversations become texts: everything that rendering depends on."""
 
-    Attributes:
-        templates: chat templates by name.
-        tokens: texts of special tokens, by the names that templates have for them.
-        special: texts of all special tokens of the tokenizer.
-        control: texts of all special tokens, and of the added tokens that the templates write.
-        stops: texts of the tokens that generation stops at, the EOS of the store first.
-        as_text: where a conversation spells a control token, encode it as plain text.
-        arguments: of the templates, apart from conversations, as JSON.
-        train_on: the part of a conversation that trains.
-        reasoning, tool_calls: how to treat them.
-        tags: pairs of tags of reasoning, opening and closing.
-        date: the date that templates are told, in ISO 8601; empty to refuse a template that asks.
-    """
-
-    templates: tuple[tuple[str, str], ...]
-    tokens: tuple[tuple[str, str], ...] = ()
-    special: tuple[str, ...] = ()
-    control: tuple[str, ...] = ()
-    stops: tuple[str, ...] = ("</s>",)
-    as_text: bool = False
-    arguments: str = "{}"
-    train_on: Trained = "assistant"
-    reasoning: Use = "train"
-    tool_calls: Use = "train"
-    tags: tuple[tuple[str, str], ...] = (THINK,)
-    date: str = ""
+    templates: tuple[tuple[str, str], ...]  # chat templates by name
+    tokens: tuple[tuple[str, str], ...] = ()  # texts of special tokens, by the names that templates have for them
+    special: tuple[str, ...] = ()  # texts of all special tokens of the tokenizer
+    control: tuple[str, ...] = ()  # texts of all special tokens, and of added tokens that the templates write
+    stops: tuple[str, ...] = ("</s>",)  # texts of the tokens that generation stops at, the EOS of the store first
+    as_text: bool = False  # where a conversation spells a control token, encode it as plain text
+    arguments: str = "{}"  # arguments of the templates, apart from conversations, as JSON
+    train_on: Trained = "assistant"  # the part of a conversation that trains
+    reasoning: Use = "train"  # how to treat reasoning
+    tool_calls: Use = "train"  # how to treat tool calls
+    tags: tuple[tuple[str, str], ...] = (THINK,)  # pairs of tags of reasoning, opening and closing
+    date: str = ""  # date that templates are told, in ISO 8601; empty to refuse a template that asks
 
     def recorded(self) -> dict[str, Any]:
         """Return the options of conversations, as the manifest has them."""

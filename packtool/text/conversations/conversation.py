@@ -18,23 +18,14 @@ Use = Literal["train", "mask", "drop"]
 
 @dataclass(frozen=True)
 class Conversation:
-    """A conversation as chat templates take it.
+    """A conversation as chat templates take it."""
 
-    Attributes:
-        messages: dictionaries with a role, and with fields for the template: content, tool_calls, reasoning_content …
-        trains: whether each message may train; a message of another role than the assistant never does.
-        tools: JSON schemas of the functions that may be called; None for no tools.
-        prompt: number of messages that are the prompt; None if the record has no prompt and completion.
-        arguments: further arguments of the template, by name.
-        record: the values that it was made of, by their paths.
-    """
-
-    messages: tuple[dict[str, Any], ...]
-    trains: tuple[bool, ...]
-    tools: list[Any] | None = None
-    prompt: int | None = None
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    record: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    messages: tuple[dict[str, Any], ...]  # dictionaries with a role, and with fields for the template: content …
+    trains: tuple[bool, ...]  # whether each message may train; a message of another role than the assistant never does
+    tools: list[Any] | None = None  # JSON schemas of the functions that may be called; None for no tools
+    prompt: int | None = None  # messages that are the prompt; None if the record has no prompt and completion
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # further arguments of the template, by name
+    record: Mapping[str, Any] = field(default_factory=dict, compare=False)  # values that it was made of, by their paths
 
     def texts(self) -> list[str]:
         """List all texts that a template may show."""

@@ -15,29 +15,17 @@ _NO_CONVERSATION = "no conversation: neither messages, conversations, nor prompt
 
 
 class RecordLayout(msgspec.Struct, frozen=True):
-    """Where the parts of a conversation lie in a record: paths, as `value_at` follows them.
+    """Where the parts of a conversation lie in a record: paths, as `value_at` follows them."""
 
-    Attributes:
-        messages: the messages; "" where a prompt and its answer are apart.
-        prompt: texts that are joined with a newline where they are not empty, as LLaMA-Factory joins them; or messages.
-        completion: the answer.
-        system: what the system says, or "" for the usual names.
-        history: messages, or [question, answer] pairs, that come before; "" for none.
-        reasoning: the assistant's reasoning before the answer, or "" for the usual names.
-        turn: paths in a message to who speaks, and what; none for the usual names.
-        more: texts that belong to the prompt, too, but the first record lacks them.
-        usual: known by its names alone, of which there are several: an empty prompt or answer is one, a number is none.
-    """
-
-    messages: str = ""
-    prompt: tuple[str, ...] = ()
-    completion: str = ""
-    system: str = ""
-    history: str = ""
-    reasoning: str = ""
-    turn: tuple[str, ...] = ()
-    more: tuple[str, ...] = ()
-    usual: bool = False
+    messages: str = ""  # the messages; "" where a prompt and its answer are apart
+    prompt: tuple[str, ...] = ()  # messages, or texts, joined with a newline where they are not empty
+    completion: str = ""  # the answer
+    system: str = ""  # what the system says, or "" for the usual names
+    history: str = ""  # messages, or [question, answer] pairs, that come before; "" for none
+    reasoning: str = ""  # the assistant's reasoning before the answer, or "" for the usual names
+    turn: tuple[str, ...] = ()  # paths in a message to who speaks, and what; none for the usual names
+    more: tuple[str, ...] = ()  # texts that belong to the prompt, too, but the first record lacks them
+    usual: bool = False  # known by its names alone: an empty prompt or answer is one, a number is none
 
     @property
     def asked(self) -> tuple[str, ...]:

@@ -36,16 +36,11 @@ class ThoughtBlock(NamedTuple):
 
 
 class Thought(NamedTuple):
-    """Reasoning in one place of a message.
+    """Reasoning in one place of a message."""
 
-    Attributes:
-        part: number of the part of the content; None if the content is a string, or the reasoning is in a field.
-        begin, end: characters of the text; None if all of the part, or of the field, is reasoning.
-    """
-
-    part: int | None = None
-    begin: int | None = None
-    end: int | None = None
+    part: int | None = None  # number of the part of the content; None for a string, or a field
+    begin: int | None = None  # its first character; None if all of the part, or of the field, is reasoning
+    end: int | None = None  # the character behind its last; None as for `begin`
 
 
 def blocks(text: str, opening: str, closing: str) -> list[ThoughtBlock]:

@@ -33,23 +33,14 @@ _CLOSES = re.compile(r"[^<>\[\]\s]*[>\]]")
 
 
 class Document(NamedTuple):
-    """The rendering of a conversation, or of a part of it.
+    """The rendering of a conversation, or of a part of it."""
 
-    Attributes:
-        text: the rendering.
-        spans: the parts of the text that train.
-        apart: where a message spells a control token; it is encoded as plain text, not as that token. See `Rendered`.
-        eos: whether the EOS trains that a token store has after every document.
-        end: the token that ends the last of the turns that train; empty if no token ends it.
-        open: how many of the turns that train have no end.
-    """
-
-    text: str
-    spans: Spans
-    apart: Spans = ()
-    eos: bool = False
-    end: str = ""
-    open: int = 0
+    text: str  # the rendering
+    spans: Spans  # the parts of the text that train
+    apart: Spans = ()  # where a message spells a control token, encoded as plain text. See `Rendered`
+    eos: bool = False  # whether the EOS trains that a token store has after every document
+    end: str = ""  # token that ends the last of the turns that train; empty without one
+    open: int = 0  # how many of the turns that train have no end
 
 
 class _Turns(NamedTuple):

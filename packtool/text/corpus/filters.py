@@ -29,18 +29,13 @@ OF_TOKENS: dict[str, Callable[[npt.NDArray[np.int64], int], Mask]] = {
 
 
 class DocumentCounts(msgspec.Struct):
-    """Documents, the words (what whitespace separates) and characters (code points) in them, and their tokens.
-
-    Attributes:
-        tokens: number of tokens of the encoded documents, EOS included.
-        unencoded: documents that were not.
-    """
+    """Documents, the words (what whitespace separates) and characters (code points) in them, and their tokens."""
 
     documents: int = 0
     words: int = 0
     characters: int = 0
-    tokens: int = 0
-    unencoded: int = 0
+    tokens: int = 0  # tokens of the encoded documents, EOS included
+    unencoded: int = 0  # documents that were not encoded
 
     def add(self, documents: Sequence[Any], tokens: npt.NDArray[np.int64] | None) -> None:
         """Count documents, and the tokens of each one; None for documents that were not encoded."""

@@ -36,19 +36,12 @@ _NAME_FIELDS = "name the field with --conversations, or the fields with --prompt
 
 
 class FirstRecord(NamedTuple):
-    """What records hold.
+    """What records hold."""
 
-    Attributes:
-        layouts: of conversations, one of which each record has; none if they hold texts.
-        why: they are taken for texts, in words.
-        remedy: what makes conversations of them.
-        warned: it was said that a part of a conversation is not read.
-    """
-
-    layouts: tuple[RecordLayout, ...] = ()
-    why: str = "no record is found"
-    remedy: str = "check the input"
-    warned: bool = False
+    layouts: tuple[RecordLayout, ...] = ()  # layouts of conversations, one of which each record has; none for texts
+    why: str = "no record is found"  # in words, why records are taken for texts
+    remedy: str = "check the input"  # what makes conversations of them
+    warned: bool = False  # whether a warning was given of a part of a conversation that is not read
 
 
 def held_by(files: Sequence[CorpusFile], text: str) -> FirstRecord:

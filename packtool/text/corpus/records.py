@@ -39,31 +39,18 @@ def shown(path: str) -> str:
 
 
 class CorpusFile(msgspec.Struct, frozen=True):
-    """One file of the corpus.
+    """One file of the corpus."""
 
-    Attributes:
-        name: what manifest and messages call it: relative to the argument that led to it.
-        location: local path or URL.
-        bytes: its size as it lies there.
-        format: one of those that `--format` takes.
-        compression: gzip, zstd, bz2, xz, or "".
-        modified: modification time in ns.
-        inode: of a local file, else 0; with size and time it tells whether the file changed since it was listed.
-        fault: why it can't be read; None if nothing is known against it.
-        separator: between the documents of a text file; "" where it is one document.
-        copied: it lies there as a copy of what can be read only once.
-    """
-
-    name: str
-    location: str
-    bytes: int
-    format: str
-    compression: str = ""
-    modified: int = 0
-    inode: int = 0
-    fault: Fault | None = None
-    separator: str = ""
-    copied: bool = False
+    name: str  # name in manifest and messages: relative to the argument that led to it
+    location: str  # local path or URL
+    bytes: int  # size as it lies there
+    format: str  # one of those that `--format` takes
+    compression: str = ""  # gzip, zstd, bz2, xz, or ""
+    modified: int = 0  # modification time in ns
+    inode: int = 0  # inode of a local file, else 0; with size and time it tells a file that changed
+    fault: Fault | None = None  # why it can't be read; None if nothing is known against it
+    separator: str = ""  # text between the documents of a text file; "" where it is one document
+    copied: bool = False  # it is a copy of an input that can be read only once
 
     @property
     def shown(self) -> str:
@@ -205,21 +192,13 @@ def in_words(error: Exception) -> str:
 
 
 class Reject(msgspec.Struct, frozen=True):
-    """A record that can't be used.
+    """A record that can't be used."""
 
-    Attributes:
-        record: its line or row, counted from 1 within its batch; 0 when the rest of the file is meant.
-        fault: what is wrong with it.
-        raw: the record's bytes, where there are any; the first EXCERPT of them.
-        size: bytes of the record, where `raw` has not all of them.
-        lost: bytes of the file that are lost with it, at its end.
-    """
-
-    record: int
-    fault: Fault
-    raw: bytes | None = None
-    size: int = 0
-    lost: int = 0
+    record: int  # line or row, counted from 1 within its batch; 0 when the rest of the file is meant
+    fault: Fault  # what is wrong with it
+    raw: bytes | None = None  # the first EXCERPT of its bytes, where there are any
+    size: int = 0  # bytes of the record, where `raw` has not all of them
+    lost: int = 0  # bytes of the file that are lost with it, at its end
 
 
 def require_size(size: int, limit: int) -> None:

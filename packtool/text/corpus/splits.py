@@ -13,17 +13,11 @@ OTHERS = frozenset({"test", "testing", "validation", "valid", "val", "dev", "eva
 
 
 class Splits(NamedTuple):
-    """Files for training beside others.
+    """Files for training beside others."""
 
-    Attributes:
-        train: the word for the first.
-        others: the words for the others.
-        include: the pattern that takes the first alone, quoted for a shell; "" if none does.
-    """
-
-    train: str
-    others: list[str]
-    include: str
+    train: str  # the word for files for training
+    others: list[str]  # the words for the others
+    include: str  # pattern that takes the first alone, quoted for a shell; "" if none does
 
 
 def splits(names: Sequence[str], takes: Callable[[str, str], bool]) -> Splits | None:

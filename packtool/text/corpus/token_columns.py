@@ -61,16 +61,11 @@ KNOWN = (*LABELS, *WEIGHTS, *PADDING, *UNCLEAR, *NUMBERS, *POSITIONS, *SIZES, *B
 
 
 class _Kind(NamedTuple):
-    """Columns of one kind.
-
-    Attributes:
-        plain: (values, ids) to whether the values say nothing that the ids don't.
-        says: what they say otherwise.
-    """
+    """Columns of one kind."""
 
     names: tuple[str, ...]
-    plain: Callable[[list[Any], list[int]], bool]
-    says: str
+    plain: Callable[[list[Any], list[int]], bool]  # (values, ids) to whether the values say nothing that the ids don't
+    says: str  # what they say otherwise
 
 
 _PADS, _SEVERAL = "some are padding or other documents", "several documents are in a row"

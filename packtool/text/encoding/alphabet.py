@@ -24,18 +24,11 @@ _UTF8 = frozenset(range(256)) - {0xC0, 0xC1, *range(0xF5, 0x100)}
 
 
 class Alphabet(msgspec.Struct, frozen=True):
-    """The characters that a tokenizer has tokens for.
+    """The characters that a tokenizer has tokens for."""
 
-    Attributes:
-        unknown: id of the token of the unknown; None if the tokenizer has no such token.
-        bytes: bytes that have a token, for a byte-level tokenizer without tokens for all bytes; None for any other.
-        characters: characters that have a token, for a tokenizer of characters without a token of the unknown; None for
-            any other.
-    """
-
-    unknown: int | None = None
-    bytes: frozenset[int] | None = None
-    characters: frozenset[str] | None = None
+    unknown: int | None = None  # id of the token of the unknown; None if the tokenizer has no such token
+    bytes: frozenset[int] | None = None  # bytes that have a token, if a byte-level tokenizer lacks some; else None
+    characters: frozenset[str] | None = None  # characters that have a token, if others are dropped; else None
 
     @property
     def whole(self) -> bool:

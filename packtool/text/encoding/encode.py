@@ -23,19 +23,12 @@ _ENCODE_CHARS = 1 << 21
 
 
 class EncodedDocuments(NamedTuple):
-    """Whole documents as ids, one after the other.
+    """Whole documents as ids, one after the other."""
 
-    Attributes:
-        ids: of all documents, without EOS and BOS.
-        lengths: ids of each document.
-        loss: 1 or 0 for each id, whether it trains; None where all of them do.
-        eos: the same for the EOS of each document.
-    """
-
-    ids: U32
-    lengths: I64
-    loss: npt.NDArray[np.uint8] | None = None
-    eos: npt.NDArray[np.uint8] | None = None
+    ids: U32  # ids of all documents, without EOS and BOS
+    lengths: I64  # number of ids of each document
+    loss: npt.NDArray[np.uint8] | None = None  # 1 or 0 for each id, whether it trains; None where all of them do
+    eos: npt.NDArray[np.uint8] | None = None  # 1 or 0 for the EOS of each document, as in `loss`
 
     def of(self, chosen: npt.NDArray[np.bool_]) -> EncodedDocuments:
         """Return the documents that are marked."""

@@ -20,15 +20,10 @@ from packtool.text.encoding.verify import Verified, probes
 
 
 class Fast(NamedTuple):
-    """A fast encoder.
+    """A fast encoder."""
 
-    Attributes:
-        shape: tells how it encodes a parsed tokenizer.json with a BPE, or why it does not.
-        load: loads it for a tokenizer.json.
-    """
-
-    shape: Callable[[Mapping[str, Any]], Shape | str]
-    load: Callable[[bytes, EncoderRecipe, ReferenceEncoder], Encode]
+    shape: Callable[[Mapping[str, Any]], Shape | str]  # how it encodes a parsed tokenizer.json, or why it does not
+    load: Callable[[bytes, EncoderRecipe, ReferenceEncoder], Encode]  # loads it for a tokenizer.json
 
 
 FAST = {

@@ -28,27 +28,16 @@ Encode: TypeAlias = Callable[[Sequence[str], Sequence[bytes] | None], tuple[U32,
 
 
 class EncoderRecipe(msgspec.Struct, frozen=True, kw_only=True):
-    """The chosen encoder, why it was chosen, and what a worker needs to load it besides the tokenizer.json.
+    """The chosen encoder, why it was chosen, and what a worker needs to load it besides the tokenizer.json."""
 
-    Attributes:
-        encoder: one of `encoder_choice.ENCODERS`, but not ``auto``.
-        why: the reason for choosing it.
-        shape: of the tokenizer.
-        cut: where long texts may be cut (see long_texts.py).
-        added_tokens: texts of its added tokens.
-        vocab_size: one more than the largest id.
-        special_as_text: encode special tokens that occur in a text as plain text.
-        rest: the next best encoders, in case that this one fails; empty if the user chose the encoder.
-    """
-
-    encoder: str
-    why: str
-    shape: Shape
-    cut: str
-    added_tokens: tuple[str, ...]
-    vocab_size: int
-    special_as_text: bool
-    rest: tuple[EncoderRecipe, ...] = ()
+    encoder: str  # one of `encoder_choice.ENCODERS`, but not ``auto``
+    why: str  # the reason for choosing it
+    shape: Shape  # shape of the tokenizer
+    cut: str  # where long texts may be cut (see long_texts.py)
+    added_tokens: tuple[str, ...]  # texts of its added tokens
+    vocab_size: int  # one more than the largest id
+    special_as_text: bool  # encode special tokens that occur in a text as plain text
+    rest: tuple[EncoderRecipe, ...] = ()  # next best encoders, should this one fail; empty if the user chose
 
     def fallback(self, error: EncoderMismatchError | EncoderUnsuitableError) -> EncoderRecipe:
         """Return the recipe to go on with: of the reference where this encoder was wrong, of the next best where it

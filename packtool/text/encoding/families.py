@@ -61,26 +61,15 @@ _MOST_APART = 16
 class Shape(msgspec.Struct, frozen=True):
     """The way in which a fast encoder encodes with a tokenizer; `rewritten` is for any of them, `newer`, `lacks_bytes`
     and `apart` say which texts are not for it, and the others are passed to gigatoken.
-
-    Attributes:
-        rewritten: entries of the tokenizer.json to replace, and the JSON to replace them with.
-        joined: a batch may be encoded as one text with a special token between its texts.
-        digits: every numeric character is a pre-token of its own (see gigatoken.py).
-        foreign: the vocabulary has entries that are not byte-level strings, which must be left out.
-        newer: names of the sets of characters whose texts go to the reference (see unicode.py).
-        lacks_bytes: some bytes have no entry; ids beyond the vocabulary stand for them, and their texts go to the
-            reference.
-        apart: added tokens that the encoder finds otherwise than the reference; texts that spell one go to the
-            reference.
     """
 
-    rewritten: tuple[tuple[str, str], ...] = ()
-    joined: bool = True
-    digits: bool = False
-    foreign: bool = False
-    newer: tuple[str, ...] = ()
-    lacks_bytes: bool = False
-    apart: tuple[str, ...] = ()
+    rewritten: tuple[tuple[str, str], ...] = ()  # entries of the tokenizer.json to replace, and the JSON instead
+    joined: bool = True  # a batch may be encoded as one text with a special token between its texts
+    digits: bool = False  # every numeric character is a pre-token of its own (see gigatoken.py)
+    foreign: bool = False  # the vocabulary has entries that are not byte-level strings, which must be left out
+    newer: tuple[str, ...] = ()  # names of the sets of characters whose texts go to the reference (see unicode.py)
+    lacks_bytes: bool = False  # some bytes have no entry, and texts with one go to the reference
+    apart: tuple[str, ...] = ()  # added tokens that it finds otherwise; texts that spell one go to the reference
 
 
 def shape(spec: Mapping[str, Any]) -> Shape | str:

@@ -36,19 +36,12 @@ _BESIDE = (*TOKENIZER_CONFIGS, *CHAT_TEMPLATES, GENERATION_CONFIG, ADDED_TOKENS)
 
 @dataclass(frozen=True)
 class FoundTokenizer:
-    """A tokenizer.json and the files next to it, parsed when they are needed.
+    """A tokenizer.json and the files next to it, parsed when they are needed."""
 
-    Attributes:
-        files: by name, as they are: the tokenizer.json and its configuration, most telling first.
-        where: their location, for messages.
-        named_in: name of the file with the ids of its added tokens.
-        named: these ids, by text.
-    """
-
-    files: dict[str, bytes]
-    where: str
-    named_in: str = ""
-    named: Mapping[str, int] = field(default_factory=dict)
+    files: dict[str, bytes]  # files by name, as they are: the tokenizer.json and its configuration, most telling first
+    where: str  # location of the files, for messages
+    named_in: str = ""  # name of the file with the ids of its added tokens
+    named: Mapping[str, int] = field(default_factory=dict)  # these ids, by text
 
     @property
     def data(self) -> bytes:

@@ -41,16 +41,10 @@ END_NOTHING = frozenset({"<pad>", "[PAD]", "<unk>", "[UNK]", "<mask>", "[MASK]",
 
 
 class Sentinels(NamedTuple):
-    """The tokens between the parts of a text that is to fill in the middle.
+    """The tokens between the parts of a text that is to fill in the middle."""
 
-    Attributes:
-        texts: of the sentinels before prefix, suffix and middle, and after the middle; a model may have only the first
-            two, or three.
-        suffix_leads: whether the model knows only the form in which the suffix comes first.
-    """
-
-    texts: tuple[str, ...]
-    suffix_leads: bool = False
+    texts: tuple[str, ...]  # texts of those before prefix, suffix, middle, and after it: two to four
+    suffix_leads: bool = False  # whether the model knows only the form in which the suffix comes first
 
 
 SENTINELS = (

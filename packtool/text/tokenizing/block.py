@@ -42,21 +42,13 @@ if TYPE_CHECKING:
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the tasks of a run share.
+    """All that the tasks of a run share."""
 
-    Attributes:
-        recipe: of the store.
-        encoder: the recipe of the encoder; the ids are the same from any.
-        max_errors: rejects after which a block gives up, a share of all records, or None.
-        tokenizer_at: place of the tokenizer.json that workers load.
-        delivery: of finished blocks.
-    """
-
-    recipe: StoreRecipe
-    encoder: EncoderRecipe
-    max_errors: int | Fraction | None
-    tokenizer_at: Place
-    delivery: Delivery
+    recipe: StoreRecipe  # recipe of the store
+    encoder: EncoderRecipe  # recipe of the encoder; the ids are the same from any
+    max_errors: int | Fraction | None  # rejects after which a block gives up, a share of all records, or None
+    tokenizer_at: Place  # place of the tokenizer.json that workers load
+    delivery: Delivery  # delivery of finished blocks
 
 
 class BlockTask(msgspec.Struct, frozen=True):
@@ -68,20 +60,13 @@ class BlockTask(msgspec.Struct, frozen=True):
 
 
 class BlockResult(msgspec.Struct):
-    """The files and counts of a finished block.
+    """The files and counts of a finished block."""
 
-    Attributes:
-        encoder: which one ran; "none" for ids.
-        checked: texts that were cross-checked.
-        spans: what each held.
-        shards, rejected: its files.
-    """
-
-    encoder: str
-    checked: int
-    spans: list[SpanCounts]
-    shards: list[TokenShard]
-    rejected: InputEntry | None
+    encoder: str  # encoder that ran; "none" for ids
+    checked: int  # texts that were cross-checked
+    spans: list[SpanCounts]  # counts of each span
+    shards: list[TokenShard]  # its shards
+    rejected: InputEntry | None  # its file of rejected records
 
     @property
     def tokens(self) -> int:

@@ -76,17 +76,11 @@ class Estimate:
 
 
 class Look(NamedTuple):
-    """Something to read.
+    """Something to read."""
 
-    Attributes:
-        span: to read, from its beginning.
-        stands_for: bytes of the corpus that it stands for.
-        text: bytes of text to read, and to tokenize of what is read at once, about.
-    """
-
-    span: Span
-    stands_for: float
-    text: int
+    span: Span  # span to read, from its beginning
+    stands_for: float  # bytes of the corpus that it stands for
+    text: int  # bytes of text to read, and to tokenize of what is read at once, about
 
 
 def looks(files: Sequence[CorpusFile]) -> list[Look]:
@@ -183,28 +177,17 @@ def estimate(recipe: StoreRecipe, tokenizer: Tokenizer, files: Sequence[CorpusFi
 
 @dataclass
 class _Sample:
-    """Places of a corpus, looked at.
+    """Places of a corpus, looked at."""
 
-    Attributes:
-        attempt: tokenizes.
-        files: of the corpus.
-        until: CPU time of this process from which on nothing further is read.
-        seen: of each place that was looked at.
-        counts: of all that was tokenized.
-        texts: that were tokenized.
-        beginnings: files of which only the beginning was read.
-        read_seconds, take_seconds: CPU time of reading, and of tokenizing all that was read.
-    """
-
-    attempt: tasks.Attempt
-    files: Sequence[CorpusFile]
-    until: float
-    seen: list[_Seen] = field(default_factory=list)
-    counts: SpanCounts = field(default_factory=lambda: SpanCounts(-1))
-    texts: list[str] = field(default_factory=list)
-    beginnings: set[int] = field(default_factory=set)
-    read_seconds: float = 0
-    take_seconds: float = 0
+    attempt: tasks.Attempt  # tokenizes
+    files: Sequence[CorpusFile]  # files of the corpus
+    until: float  # CPU time of this process from which on nothing further is read
+    seen: list[_Seen] = field(default_factory=list)  # figures of each place that was looked at
+    counts: SpanCounts = field(default_factory=lambda: SpanCounts(-1))  # counts of all that was tokenized
+    texts: list[str] = field(default_factory=list)  # texts that were tokenized
+    beginnings: set[int] = field(default_factory=set)  # files of which only the beginning was read
+    read_seconds: float = 0  # CPU time of reading
+    take_seconds: float = 0  # CPU time of tokenizing all that was read
 
     def look(self, look: Look) -> None:
         """Look at one place, or at what several fell in."""

@@ -38,28 +38,16 @@ _PLACES = 1 << 63
 
 
 class FillInTheMiddle(msgspec.Struct, frozen=True, kw_only=True):
-    """The way in which texts are rearranged.
+    """The way in which texts are rearranged."""
 
-    Attributes:
-        rate: share of the texts that are rearranged.
-        spm_rate: share of the rearranged texts that are written suffix first.
-        seed: below 2^63.
-        texts: of the sentinels before prefix, suffix and middle, and after the middle, as many as the model has.
-        ids: of these sentinels.
-        suffix_leads: see `special.Sentinels`.
-        split: separator at which a text is split into parts that are rearranged one by one; empty for no split.
-        guard: see `families.guard`; empty if the tokenizer puts no mark before a text. If it does, P and M of the
-            suffix-first form are encoded as one, as Code Llama was trained.
-    """
-
-    rate: Fraction
-    spm_rate: Fraction
-    seed: int
-    texts: tuple[str, ...]
-    ids: tuple[int, ...]
-    suffix_leads: bool = False
-    split: str = ""
-    guard: str = ""
+    rate: Fraction  # share of the texts that are rearranged
+    spm_rate: Fraction  # share of the rearranged texts that are written suffix first
+    seed: int  # below 2^63
+    texts: tuple[str, ...]  # texts of the sentinels, in the order of `special.Sentinels`
+    ids: tuple[int, ...]  # ids of these sentinels
+    suffix_leads: bool = False  # see `special.Sentinels`
+    split: str = ""  # separator of parts that are rearranged one by one; empty for no split
+    guard: str = ""  # see `families.guard`; empty if the tokenizer puts no mark before a text
 
     def recorded(self) -> dict[str, Any]:
         """Return the options of filling in the middle, as the manifest has them."""
@@ -113,17 +101,11 @@ def _named(wanted: Sequence[str | int], tokenizer: FoundTokenizer) -> Sentinels:
 
 
 class TextPiece(NamedTuple):
-    """A part of a document that is encoded alone.
+    """A part of a document that is encoded alone."""
 
-    Attributes:
-        text: of the part.
-        sentinels: ids of the sentinels before it.
-        begins: whether a text begins here, before which a tokenizer may put a mark; False for suffix and middle.
-    """
-
-    text: str
-    sentinels: tuple[int, ...] = ()
-    begins: bool = True
+    text: str  # text of the part
+    sentinels: tuple[int, ...] = ()  # ids of the sentinels before it
+    begins: bool = True  # whether a tokenizer may put its mark before it; False for suffix and middle
 
 
 class Cut(NamedTuple):

@@ -25,19 +25,12 @@ _CALL = re.compile(r"<tool_call>|\[TOOL_CALLS\]|<function=")
 
 
 class Held(NamedTuple):
-    """The parts of a conversation that are masked or dropped, and parts that look like them in an unknown form.
+    """The parts of a conversation that are masked or dropped, and parts that look like them in an unknown form."""
 
-    Attributes:
-        reasoning: whether it has reasoning of the assistant.
-        other: a tag or field that looks like reasoning in an unknown form; empty without one.
-        calls: number of messages whose content spells a tool call.
-        flag: a field of messages, true or false or 1 or 0, that nothing reads; empty without one.
-    """
-
-    reasoning: bool = False
-    other: str = ""
-    calls: int = 0
-    flag: str = ""
+    reasoning: bool = False  # whether it has reasoning of the assistant
+    other: str = ""  # a tag or field that looks like reasoning in an unknown form; empty without one
+    calls: int = 0  # messages whose content spells a tool call
+    flag: str = ""  # a field of messages, true or false or 1 or 0, that nothing reads; empty without one
 
 
 def held_in(talk: Conversation, chat: Chat) -> Held:

@@ -20,24 +20,15 @@ from packtool.text.corpus.records import Reject
 
 
 class RejectedRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """One line of `rejected.jsonl`.
+    """One line of `rejected.jsonl`."""
 
-    Attributes:
-        file: its name in the manifest (its number while blocks are at work).
-        record: line or row in the file, counted from 1; absent when the file as a whole is meant.
-        code, reason: why.
-        raw: the record as text; or
-        raw_base64: its bytes, where they are not UTF-8.
-        bytes: of the record, where it is so long that only its beginning is kept.
-    """
-
-    file: str | int
-    record: int = 0
-    code: str
-    reason: str
-    raw: str | None = None
-    raw_base64: str | None = None
-    bytes: int = 0
+    file: str | int  # its name in the manifest (its number while blocks are at work)
+    record: int = 0  # line or row in the file, from 1; absent when the whole file is meant
+    code: str  # code of the fault
+    reason: str  # what is wrong, in words
+    raw: str | None = None  # the record as text; or
+    raw_base64: str | None = None  # its bytes, where they are not UTF-8
+    bytes: int = 0  # size of the record, where only its beginning is kept
 
 
 class RejectLog:

@@ -21,27 +21,16 @@ from packtool.warnings import warn
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A tokenizer, and how documents become ids with it.
+    """A tokenizer, and how documents become ids with it."""
 
-    Attributes:
-        files: that the store keeps, by name: the tokenizer.json, its configuration, the chat template.
-        data: the tokenizer.json that encodes.
-        info: what the manifest records: EOS and BOS among it.
-        special: texts of its special tokens, ascending.
-        encoder: which one encodes, and why.
-        chat: how conversations become texts; None if documents are no conversations.
-        fim: how texts are rearranged to fill in the middle; None if they are not.
-        alphabet: the characters that it has tokens for.
-    """
-
-    files: Mapping[str, bytes]
-    data: bytes
-    info: TokenizerInfo
-    special: tuple[str, ...]
-    encoder: EncoderRecipe
-    chat: Chat | None
-    fim: FillInTheMiddle | None
-    alphabet: Alphabet
+    files: Mapping[str, bytes]  # files that the store keeps, by name: tokenizer.json, configuration, template
+    data: bytes  # the tokenizer.json that encodes
+    info: TokenizerInfo  # what the manifest records: EOS and BOS among it
+    special: tuple[str, ...]  # texts of its special tokens, ascending
+    encoder: EncoderRecipe  # encoder that encodes, and why
+    chat: Chat | None  # how conversations become texts; None if documents are no conversations
+    fim: FillInTheMiddle | None  # how texts are rearranged to fill in the middle; None if they are not
+    alphabet: Alphabet  # characters that it has tokens for
 
 
 def load(options: TokenizeArguments, kind: Input, text_bytes: int | None = None) -> Tokenizer:

@@ -25,22 +25,13 @@ RowsAndTails = Callable[[I64, int], tuple[I64, I64]]
 
 @dataclass(frozen=True)
 class CutDocuments:
-    """Whole rows of long documents, and tails.
+    """Whole rows of long documents, and tails."""
 
-    Attributes:
-        long: documents that have whole rows.
-        rows: number of whole rows of each long document.
-        shortfall: for each document, the tokens that its tail lacks to fill a row, so that the longest tails sort
-            first; L if it has no tail to pack.
-        counts: number of tails of each length, 0 to L - 1; ``counts[0]`` is 0.
-        eos_alone: number of tails of EOS alone, which are left out.
-    """
-
-    long: Ints
-    rows: I64
-    shortfall: Keys
-    counts: I64
-    eos_alone: int
+    long: Ints  # documents that have whole rows
+    rows: I64  # number of whole rows of each long document
+    shortfall: Keys  # tokens that the tail of each document lacks to fill a row; L without a tail
+    counts: I64  # number of tails of each length, 0 to L - 1; ``counts[0]`` is 0
+    eos_alone: int  # number of tails of EOS alone, which are left out
 
     @property
     def whole_rows(self) -> int:
