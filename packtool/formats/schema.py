@@ -44,22 +44,37 @@ StoreName = Annotated[str, Meta(pattern=r"^[^\0]+\Z")]
 
 
 class TokenizerInfo(Struct, frozen=True, forbid_unknown_fields=True):
-    """The facts about the tokenizer that later stages need."""
+    """The facts about the tokenizer that later stages need.
 
-    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]  # sha256 of the tokenizer.json that was used
-    vocab_size: Annotated[int, Meta(ge=1, le=1 << 32)]  # one more than the largest id, added tokens included
-    eos_id: NonNegative  # id that ends every stored document
-    eos_token: str  # text of that token
-    bos_id: NonNegative | None = None  # id that begins every stored document, or None
-    added_tokens: dict[str, NonNegative] = {}  # texts and ids of its added tokens, so that later stages can name them
+    Attributes:
+        sha256: of the tokenizer.json that was used.
+        vocab_size: one more than the largest id it can produce, added tokens included.
+        eos_id: id that ends every stored document.
+        eos_token: its text.
+        bos_id: id that begins every stored document, or None.
+        added_tokens: texts and ids of its added tokens, so that later stages can name them.
+    """
+
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+    vocab_size: Annotated[int, Meta(ge=1, le=1 << 32)]
+    eos_id: NonNegative
+    eos_token: str
+    bos_id: NonNegative | None = None
+    added_tokens: dict[str, NonNegative] = {}
 
 
 class InputEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """One file, of the input or of the dataset."""
+    """One file, of the input or of the dataset.
 
-    name: str  # name relative to the input or to the manifest
-    bytes: NonNegative  # size in bytes
-    xxh3_128: Digest  # hash of its bytes, as `xxhsum -H2` prints it
+    Attributes:
+        name: relative to the input or to the manifest.
+        bytes: size.
+        xxh3_128: of its bytes, as `xxhsum -H2` prints it.
+    """
+
+    name: str
+    bytes: NonNegative
+    xxh3_128: Digest
 
 
 class OtherFile(InputEntry, frozen=True, forbid_unknown_fields=True):
@@ -70,22 +85,35 @@ class OtherFile(InputEntry, frozen=True, forbid_unknown_fields=True):
 
 
 class DatasetEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """An input dataset. Its name is in `run.json`."""
+    """An input dataset. Its name is in `run.json`.
 
-    bytes: NonNegative  # size of its manifest
-    xxh3_128: Digest  # hash of its manifest
+    Attributes:
+        bytes, xxh3_128: of its manifest.
+    """
+
+    bytes: NonNegative
+    xxh3_128: Digest
 
 
 class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
-    """One shard of a token store: its files and the global number of its first document."""
+    """One shard of a token store: its files and the global number of its first document.
 
-    tokens: FileEntry  # its tokens
-    offsets: FileEntry  # where each document begins
-    first_document: NonNegative  # number of its first document among all shards
-    documents: FileEntry | None = None  # where its documents came from; None with `--no-provenance`
-    first_record: NonNegative = 0  # records of the input file before its own, if it holds a part of a file
-    columns: OtherFile | None = None  # scalars kept with its tokens, where there are any
-    loss: FileEntry | None = None  # which of its tokens train; None where all of them do
+    Attributes:
+        tokens, offsets: its tokens, and where each document begins.
+        first_document: number of its first document among all shards.
+        documents: where its documents came from; None with `--no-provenance`.
+        columns: the scalars kept with its tokens, where there are any.
+        first_record: number of records of the input file before the records of the shard, if it holds a part of a file.
+        loss: which of its tokens train; None where all of them do.
+    """
+
+    tokens: FileEntry
+    offsets: FileEntry
+    first_document: NonNegative
+    documents: FileEntry | None = None
+    first_record: NonNegative = 0
+    columns: OtherFile | None = None
+    loss: FileEntry | None = None
 
     def __post_init__(self) -> None:
         tokens, documents = self.tokens.shape, (sum(self.offsets.shape) - 1,)
@@ -159,13 +187,20 @@ class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class PackedShard(Struct, frozen=True, forbid_unknown_fields=True):
-    """One shard of rows."""
+    """One shard of rows.
 
-    tokens: FileEntry | None  # None with `--index-only`
-    segments: FileEntry | None = None  # None with `--no-segments`
-    segment_offsets: FileEntry | None = None  # None with `--no-segments`
-    atoms: FileEntry | None = None  # None where atoms are uniform
-    loss: FileEntry | None = None  # which tokens train; None where all of them do, and with `--index-only`
+    Attributes:
+        tokens: None with `--index-only`.
+        segments, segment_offsets: None with `--no-segments`.
+        atoms: None where atoms are uniform.
+        loss: which tokens train; None where all of them do, and with `--index-only`.
+    """
+
+    tokens: FileEntry | None
+    segments: FileEntry | None = None
+    segment_offsets: FileEntry | None = None
+    atoms: FileEntry | None = None
+    loss: FileEntry | None = None
 
     def __post_init__(self) -> None:
         _require(_ending(self) is not None, "its files are not named alike")
@@ -191,16 +226,27 @@ class PackedShard(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Bucket(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Rows of one length. A dataset of a single length has one bucket, in the dataset's own directory."""
+    """Rows of one length. A dataset of a single length has one bucket, in the dataset's own directory.
 
-    directory: Directory  # directory relative to the manifest; "" for the dataset's own
-    sequence_length: Positive  # tokens in a row
-    rows: NonNegative  # rows of all shards
-    unit: Positive  # tokens in a unit (the smaller of atom size and sequence length)
-    units: NonNegative  # units that hold anything; what the last row has beyond them is padding
-    atom_units: NonNegative  # units in an atom, where atoms are uniform; 0 where `atoms` files list them
-    last_atom_stays: bool  # the last atom is incomplete, and every shuffle leaves it last
-    shards: list[PackedShard]  # files of its rows, in order
+    Attributes:
+        directory: relative to the manifest; "" for the dataset's own.
+        sequence_length: tokens in a row.
+        rows: of all shards.
+        unit: tokens in a unit (the smaller of atom size and sequence length).
+        units: units that hold anything; what the last row has beyond them is padding.
+        atom_units: units in an atom, where atoms are uniform; 0 where `atoms` files list them.
+        last_atom_stays: the last atom is incomplete, and every shuffle leaves it last.
+        shards: the files of its rows, in order.
+    """
+
+    directory: Directory
+    sequence_length: Positive
+    rows: NonNegative
+    unit: Positive
+    units: NonNegative
+    atom_units: NonNegative
+    last_atom_stays: bool
+    shards: list[PackedShard]
 
     def require_whole(self) -> None:
         """Raise a ValueError if its shards do not have its rows."""
@@ -294,12 +340,19 @@ class ChosenSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class KeptColumn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A column of values of documents that was kept with their rows."""
+    """A column of values of documents that was kept with their rows.
 
-    name: Annotated[str, Meta(min_length=1)]  # name of the field
-    values: FileEntry  # file of values; of categories their places in the list of names
-    missing: NonNegative  # number of documents without a value: NaN among numbers, −1 among categories
-    categories: OtherFile | None = None  # file with the list of names; None for numbers
+    Attributes:
+        name: of the field.
+        values: the file of values; of categories their places in the list of names.
+        missing: number of documents without a value: NaN among numbers, −1 among categories.
+        categories: the file with the list of names; None for numbers.
+    """
+
+    name: Annotated[str, Meta(min_length=1)]
+    values: FileEntry
+    missing: NonNegative
+    categories: OtherFile | None = None
 
     @property
     def files(self) -> list[FileEntry | InputEntry]:
@@ -450,10 +503,14 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class ExportedFile(OtherFile, frozen=True, forbid_unknown_fields=True):
-    """One file in the format of another tool."""
+    """One file in the format of another tool.
 
-    sequences: NonNegative = 0  # sequences in the file
-    tokens: NonNegative = 0  # tokens in the file
+    Attributes:
+        sequences, tokens: in the file.
+    """
+
+    sequences: NonNegative = 0
+    tokens: NonNegative = 0
 
 
 class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -20,12 +20,19 @@ ArrayName = Annotated[str, msgspec.Meta(pattern=r"^[a-z_]+(-[0-9]{5,}(-[0-9]{3,}
 
 
 class FileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One array file as a manifest lists it."""
+    """One array file as a manifest lists it.
 
-    name: ArrayName  # name relative to its directory
-    shape: tuple[NonNegative, ...]  # shape of the array
-    bytes: NonNegative  # size of the file, header included
-    xxh3_128: Digest  # hash of the whole file, as `xxhsum -H2` prints it
+    Attributes:
+        name: relative to its directory.
+        shape: of the array.
+        bytes: size of the file, header included.
+        xxh3_128: of the whole file, as `xxhsum -H2` prints it.
+    """
+
+    name: ArrayName
+    shape: tuple[NonNegative, ...]
+    bytes: NonNegative
+    xxh3_128: Digest
 
 
 def npy_header(dtype: np.dtype[Any], shape: Sequence[int]) -> bytes:
