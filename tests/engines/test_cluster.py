@@ -357,11 +357,7 @@ def test_without_workers_it_waits_and_says_so(tmp_path: Path, monkeypatch: pytes
 def test_without_workers_it_ends_on_an_interrupt(corpus: Path, tmp_path: Path) -> None:
     with _cluster(tmp_path, workers=0) as (address, *_):
         command = ["tokenize", corpus / "part-0.jsonl", "-o", tmp_path / "out", "--scheduler", address]
-        run = subprocess.Popen(
-            [sys.executable, "-m", "packtool", *command],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        run = subprocess.Popen([sys.executable, "-m", "packtool", *command], stderr=subprocess.PIPE, text=True)
         assert f"warning[no-workers]: {address}: no workers yet. Start some" in run.stderr.readline()
         run.send_signal(signal.SIGINT)
         _, errors = run.communicate(timeout=PATIENT)

@@ -30,14 +30,7 @@ MANIFEST = StoreManifest(
 )
 
 
-def prepare(
-    place: Path | str,
-    command: str,
-    *,
-    key: str,
-    inputs: Iterable[Path | str] = (),
-    **options: Any,
-) -> Output:
+def prepare(place: Path | str, command: str, *, key: str, inputs: Iterable[Path | str] = (), **options: Any) -> Output:
     """Claim an output, with the options of `Writing`."""
     return open_output(place_of(place), command, Writing(**options), key=key, inputs=inputs)
 

@@ -67,13 +67,7 @@ def test_a_bucket_outside_the_dataset(made: Path, directory: str) -> None:
 
 
 ELSEWHERE = (
-    "../secret.npy",
-    "/etc/passwd",
-    "thesis.tex",
-    "manifest.json",
-    "run.json",
-    "unfinished/state.json",
-    "a/b",
+    *("../secret.npy", "/etc/passwd", "thesis.tex", "manifest.json", "run.json", "unfinished/state.json", "a/b"),
     "",
 )
 SHARD = ("buckets", 0, "shards", 0)

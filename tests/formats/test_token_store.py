@@ -85,10 +85,7 @@ def _flip(array: np.ndarray) -> None:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [
-        (_twice, "token 2 has loss 2, which is neither 0 nor 1"),
-        (_flip, r"tokens train, but the manifest says"),
-    ],
+    [(_twice, "token 2 has loss 2, which is neither 0 nor 1"), (_flip, r"tokens train, but the manifest says")],
 )
 def test_a_column_that_is_wrong_is_found(tmp_path: Path, change: Callable[[np.ndarray], None], message: str) -> None:
     rewrite(write_store(tmp_path / "a", [3, 5], loss=document_loss), "loss-00000.npy", change)

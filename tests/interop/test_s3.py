@@ -50,11 +50,7 @@ def test_the_whole_way_in_a_bucket_has_the_bytes_of_the_local_one(store, env, lo
         assert done.stdout.startswith(f"{base}/{name}: sound."), done.stdout
     good("verify", f"{base}/packed", "--store", f"{base}/tokens", env=env)
     assert left(env) == []
-    for words in (
-        ("info",),
-        ("show", "--row", "3", "--store", f"{base}/tokens"),
-        ("stats",),
-    ):
+    for words in (("info",), ("show", "--row", "3", "--store", f"{base}/tokens"), ("stats",)):
         remote = good(words[0], f"{base}/packed", *words[1:], "--json", env=env)
         there = [str(word).replace(base, str(local)) for word in words[1:]]
         here = good(words[0], local / "packed", *there, "--json", env=env)

@@ -216,12 +216,7 @@ def test_where_the_next_loop_goes_on(rows: Path, micro: int | None, drop: bool) 
 
     first, second, third = (rows_of(each) for each in [made()] * 3)
     inside = 2 * (3 if micro else 1)  # turns of two global batches
-    cases = [
-        (0, first, second),
-        (inside, first[inside:], second),
-        (len(first), second, third),
-        (10**6, second, third),
-    ]
+    cases = [(0, first, second), (inside, first[inside:], second), (len(first), second, third), (10**6, second, third)]
     for turns, rest, after in cases:
         left, loaded, run = made(), made(), made()
         state = stopped(left, turns)

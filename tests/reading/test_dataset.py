@@ -43,10 +43,7 @@ def test_it_pickles_by_path_and_epoch(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     relative = os.path.relpath(packed[kind])
-    for dataset in (
-        opened(Path(relative), dtype="int64"),
-        opened(Path(relative)).epoch(2, seed=7),
-    ):
+    for dataset in (opened(Path(relative), dtype="int64"), opened(Path(relative)).epoch(2, seed=7)):
         list(dataset)
         data = pickle.dumps(dataset)
         assert len(data) < 1000

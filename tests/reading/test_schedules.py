@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 import packtool
 from packtool.reading.batches import GlobalBatches, Turn

@@ -199,10 +199,7 @@ EARLY = "the state was made before the first release. Begin the run again, or sk
         ({KEY: "[" * 100_000}, "not the state of a loader ("),
         ({KEY: '{"version": 2}'}, "not the state of a loader (Object missing required field `samples`)."),
         ({KEY: '{"versions": 2}'}, "not the state of a loader (Object missing required field `version`)."),
-        (
-            {KEY: '{"version": 3, "place": 7}'},
-            "version 3 of a state, which a later packtool wrote. Resume with ",
-        ),
+        ({KEY: '{"version": 3, "place": 7}'}, "version 3 of a state, which a later packtool wrote. Resume with "),
         ({KEY: '{"version": 1, "samples": 8, "over": true}'}, EARLY),
         ({"samples": 8, "items": 56, "dataset": "5f", "order": "stored", "seed": None}, EARLY),
         ({"samples": 8, "past": "5f", "sources": {}, "begin": None, "stages": []}, EARLY),

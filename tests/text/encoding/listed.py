@@ -44,6 +44,11 @@ LISTED = {
     ),
     "GPT-NeoX": with_added(AddedToken("    ", normalized=True), AddedToken("||IP||", normalized=True), normalizer=NFC),
     "digits": spec(pre_tokenizer=digits()),
+    "digits and tokens": with_added(
+        *(AddedToken(text, special=True) for text in ("<1>", "<|2")),
+        AddedToken("<m>", lstrip=True, rstrip=True, special=True),
+        pre_tokenizer=digits(),
+    ),
     "digits and NFC": with_added(AddedToken("<1>", special=True), pre_tokenizer=digits(), normalizer=NFC),
     "foreign entries": with_entries("🇨🇭", "é́", "日本", "½"),
     "Llama 2": sentencepiece(normalizer=normalizers_of(PREPEND, SPACES)),
@@ -93,30 +98,22 @@ def _model(**changes: Any) -> dict[str, Any]:
 
 UNLISTED = {
     "no pre-tokenizer": (spec(pre_tokenizer=None), "its pre-tokenizer, none"),
-    "ByteLevel without its pattern": (
-        spec(pre_tokenizer=byte_level(use_regex=False)),
-        "its pre-tokenizer, ByteLevel",
-    ),
-    "runs of digits": (
-        spec(pre_tokenizer=digits(individual=False)),
-        "its pre-tokenizer, Digits + ByteLevel",
-    ),
+    "ByteLevel without its pattern": (spec(pre_tokenizer=byte_level(use_regex=False)), "its pre-tokenizer, ByteLevel"),
+    "runs of digits": (spec(pre_tokenizer=digits(individual=False)), "its pre-tokenizer, Digits + ByteLevel"),
     "digits found later": (
         with_added(AddedToken("<1>", normalized=True), pre_tokenizer=digits()),
         "'<1>' is looked for after its digits",
     ),
-    "other splits": (
-        spec(pre_tokenizer=splits(*DEEPSEEK[:2])),
-        "its pre-tokenizer, Split + Split + ByteLevel",
+    "a pattern that was not compared": (
+        spec(pre_tokenizer=split(r"\d|\w+|\W")),
+        "does not split as any that is listed",
     ),
+    "other splits": (spec(pre_tokenizer=splits(*DEEPSEEK[:2])), "its pre-tokenizer, Split + Split + ByteLevel"),
     "keeping matches of a pattern with gaps": (
         spec(pre_tokenizer=split(GPT2, behavior="Removed", invert=True)),
         "its pre-tokenizer, Split + ByteLevel",
     ),
-    "SentencePiece and NFC": (
-        sentencepiece(normalizer=normalizers_of(NFC, SPACES)),
-        "marks spaces in an unknown way",
-    ),
+    "SentencePiece and NFC": (sentencepiece(normalizer=normalizers_of(NFC, SPACES)), "marks spaces in an unknown way"),
     "SentencePiece and digits": (
         sentencepiece(normalizer=SPACES, pre_tokenizer={"type": "Digits", "individual_digits": True}),
         "its pre-tokenizer is Digits",
@@ -125,18 +122,12 @@ UNLISTED = {
         sentencepiece(AddedToken("<x>", normalized=True), normalizer=SPACES),
         "'<x>' is looked for in normalized text",
     ),
-    "prefix space": (
-        spec(pre_tokenizer=byte_level(add_prefix_space=True)),
-        "its pre-tokenizer, ByteLevel",
-    ),
+    "prefix space": (spec(pre_tokenizer=byte_level(add_prefix_space=True)), "its pre-tokenizer, ByteLevel"),
     "split and ByteLevel's own": (
         spec(pre_tokenizer={"type": "Sequence", "pretokenizers": [split(GPT4)["pretokenizers"][0], byte_level()]}),
         "its pre-tokenizer, Split + ByteLevel",
     ),
-    "removing split": (
-        spec(pre_tokenizer=split(behavior="Removed")),
-        "its pre-tokenizer, Split + ByteLevel",
-    ),
+    "removing split": (spec(pre_tokenizer=split(behavior="Removed")), "its pre-tokenizer, Split + ByteLevel"),
     "many tokens of single words": (
         with_added(*(AddedToken(f"fox {number}", single_word=True) for number in range(20))),
         "its added tokens 'fox 0' and 19 others are looked for in an unusual way",

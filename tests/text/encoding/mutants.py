@@ -22,24 +22,8 @@ Change: TypeAlias = Callable[[random.Random, Spec], None]
 
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 CONTENTS = (
-    "<x>",
-    "<y>",
-    "<x><y>",
-    "<|im_start|>",
-    "the",
-    "Ġthe",
-    " the",
-    "  ",
-    "\n",
-    "é",
-    "e\u0301",
-    "1",
-    "a",
-    "▁",
-    "<0x41>",
-    "😀",
-    "ſ",
-    "",
+    *("<x>", "<y>", "<x><y>", "<|im_start|>", "the", "Ġthe", " the", "  ", "\n", "é", "e\u0301", "1", "a", "▁"),
+    *("<0x41>", "😀", "ſ", ""),
 )
 BASES = (*LISTED.values(), shapes.pairs(), shapes.sentencepiece(normalizer=None, pre_tokenizer=shapes.METASPACE))
 LARGE = (1 << 16, (1 << 24) - 1, 1 << 24, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 63, -1)
@@ -301,15 +285,7 @@ CHANGES: tuple[Change, ...] = (
     *(an_entry_less, a_byte_less, an_entry_more, other_ids, an_id, no_entries),
     *(merges_again, other_merges, a_merge, a_merge_and_its_product, a_merge_and_its_product),
     *(
-        flags,
-        flags,
-        model,
-        normalizer,
-        normalizer,
-        pre_tokenizer,
-        pre_tokenizer,
-        pre_tokenizer,
-        others,
+        *(flags, flags, model, normalizer, normalizer, pre_tokenizer, pre_tokenizer, pre_tokenizer, others),
         an_entry_of_the_file,
     ),
 )

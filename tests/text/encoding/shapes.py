@@ -176,35 +176,11 @@ def texts(count: int, seed: int) -> list[str]:
     rng = random.Random(seed)
     words = [word for sentence in _SAMPLE for word in sentence.split(" ")]
     odd = [
-        EOS,
-        "<|im_start|>",
-        "<pad>",
-        "<mask>",
-        "<end>",
-        "<a>",
-        "<a><b>",
-        "brown fox",
-        "def",
-        "été",
-        "é",
-        "'s",
-        "'LL",
-        "’t",
+        *(EOS, "<|im_start|>", "<pad>", "<mask>", "<end>", "<a>", "<a><b>", "brown fox", "def", "été", "é", "'s"),
+        *("'LL", "’t"),
     ]
     spaces = [
-        " ",
-        "  ",
-        "\n",
-        "\n\n",
-        "\t",
-        "\r\n",
-        "\u00a0",
-        "\u2003",
-        "\u3000",
-        "\u200b",
-        "\x0b",
-        "\x85",
-        "\u2028",
+        *(" ", "  ", "\n", "\n\n", "\t", "\r\n", "\u00a0", "\u2003", "\u3000", "\u200b", "\x0b", "\x85", "\u2028"),
         "",
     ]
     ranges = [(0, 0x7F), (0x80, 0x24F), (0x300, 0x36F), (0x370, 0x5FF), (0x600, 0x11FF), (0x1F00, 0x2BFF)]

@@ -15,7 +15,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
 
 from packtool.text.encoding import families, unicode
 from tests.examples import examples
-from tests.text.encoding import listed, shapes
+from tests.text.encoding import shapes
 from tests.text.encoding.encoding import build, needs_gigatoken
 from tests.text.encoding.test_unicode import CODES, differing, in_contexts
 
@@ -110,16 +110,6 @@ def test_every_numeric_character_in_contexts(normalizer: dict[str, str] | None) 
 
 
 @needs_gigatoken
-def test_digits_beside_added_tokens() -> None:
-    tokens = [AddedToken(text, special=text[0] == "<") for text in ("<1>", "<|2", "1a", "٣٣", "x½")]
-    tokens.append(AddedToken("<m>", lstrip=True, rstrip=True, special=True))
-    spec = shapes.with_added(*tokens[:2], *tokens[5:], pre_tokenizer=shapes.digits())
-    rng = random.Random(0)
-    parts = ["<1>", "<|2", "1a", "٣", "½", "x", " ", "1", "2", "<m>", "<", "|", "'s", "\u0301", "Ⅻ", "\n", "𝟙"]
-    same_ids(spec, ["".join(rng.choices(parts, k=8)) for _ in range(4000)])
-
-
-@needs_gigatoken
 def test_entries_that_are_not_byte_strings_take_nobodys_place() -> None:
     colliding = ["🇨🇭", "日", "e\u0301", "中文", "\u3000"]  # as text what others are as bytes
     spec = shapes.with_entries(*colliding)
@@ -128,33 +118,6 @@ def test_entries_that_are_not_byte_strings_take_nobodys_place() -> None:
     assert found.foreign
     for _ in range(4):  # which of two entries won changed from load to load
         same_ids(spec, ["🇨🇭 日本 é été", "中文\u3000日 e\u0301", *colliding])
-
-
-@needs_gigatoken
-@pytest.mark.parametrize("name", ["Llama 2", "Gemma", "Yi", "Metaspace"])
-def test_sentencepiece_on_what_it_treats_as_special(name: str) -> None:
-    spec = listed.LISTED[name]
-    assert isinstance(families.shape(spec), families.Shape)
-    rng = random.Random(1)
-    parts = [
-        " ",
-        "  ",
-        "▁",
-        "▁▁",
-        "<s>",
-        "</s>",
-        "<unk>",
-        "<0x41>",
-        "\t",
-        "\n",
-        "\n\n",
-        "\x00",
-        "日",
-        "😀",
-        "\ufffd",
-        "the",
-    ]
-    same_ids(spec, ["", " ", "▁", *("".join(rng.choices([*parts, "a", "<h1>"], k=7)) for _ in range(4000))])
 
 
 def test_a_byte_that_nothing_falls_back_to() -> None:

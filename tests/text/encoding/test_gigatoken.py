@@ -47,13 +47,6 @@ def test_it_is_loaded_again_when_it_has_grown(name: str, monkeypatch: pytest.Mon
 
 
 @needs_gigatoken
-def test_a_pattern_that_was_not_compared_is_refused_before_it_is_loaded() -> None:
-    spec = shapes.spec(pre_tokenizer=shapes.split(r"\d|\w+|\W"))
-    with pytest.raises(EncoderUnsuitableError, match="does not split as any that is listed"):
-        chosen(spec, "gigatoken")
-
-
-@needs_gigatoken
 def test_what_it_cannot_load_is_no_mismatch() -> None:
     spec = shapes.spec(pre_tokenizer=shapes.split(r"\d|\w+|\W"))
     with pytest.raises(EncoderUnsuitableError, match="gigatoken failed"):

@@ -161,21 +161,8 @@ MARKED["decoder"] = json.loads(DECODER.__getstate__())
 def corpus() -> list[str]:
     draw = random.Random(0)
     words = [
-        "def",
-        " f",
-        "(x):",
-        "\r\n",
-        "\n",
-        "    ",
-        "return",
-        "😀",
-        "👩‍👩‍👧‍👦",
-        "été",
-        "日本",
-        "\U00020000",
-        "'s",
-        "1",
-        " ",
+        *("def", " f", "(x):", "\r\n", "\n", "    ", "return", "😀", "👩‍👩‍👧‍👦", "été", "日本", "\U00020000", "'s"),
+        *("1", " "),
     ]
     texts = ["".join(draw.choices(words, k=draw.randrange(1, 30))) for _ in range(300)]
     return [*texts, "a", "\r\n", "😀", "x" * 70_000 + " y" * 9000]
