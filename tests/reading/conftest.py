@@ -27,9 +27,10 @@ def packed(store: Path) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Rows of one length; beside them, of the same store, rows of several."""
+    """Rows of one length; beside them, of the same store, rows of several, and an index, to be packed anew."""
     place = tmp_path_factory.mktemp("sampler")
     write_store(place / "store", np.random.default_rng(3).integers(1, 60, 60).tolist())
     packtool.pack(place / "store", place / "rows", strategy="concat", sequence_length=32)
     packtool.pack(place / "store", place / "buckets", strategy="buckets", buckets=(16, 32, 64))
+    packtool.pack(place / "store", place / "index", strategy="concat", sequence_length=32, index_only=True)
     return place / "rows"

@@ -160,17 +160,6 @@ def test_an_inserted_eos_is_a_target_of_its_own_document(store: Path, tmp_path: 
     assert found > 10
 
 
-def test_rows_with_an_extra_token_have_a_target_everywhere(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=33, remainder="drop")
-    dataset = packtool.open(tmp_path / "p")
-    batch = dataset.batch(slice(None), extra_token=True)  # type: ignore[arg-type]
-    assert batch["input_ids"].shape == batch["labels"].shape == (len(dataset), 32)
-    np.testing.assert_array_equal(batch["labels"][:, :-1], batch["input_ids"][:, 1:])
-    assert (batch["labels"] >= 0).all()
-    with pytest.raises(UsageError, match="extra_token: a model that shifts labels itself reads whole rows"):
-        dataset.batch([0], extra_token=True, labels="same")  # type: ignore[arg-type]
-
-
 def test_without_segments_rows_without_padding_still_train(store: Path, tmp_path: Path) -> None:
     packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16, segments=False, remainder="drop")
     packtool.pack(store, tmp_path / "padded", strategy="concat", sequence_length=16, segments=False)
@@ -201,6 +190,7 @@ def test_what_makes_no_sense(store: Path, tmp_path: Path) -> None:
     for options, message in [
         ({"labels": "hf"}, r"labels: 'hf' is not a kind of labels\. Give 'next', or 'same'"),
         ({"fields": ("input_ids", "mask")}, "fields: 'mask' is not a field"),
+        ({"extra_token": True, "labels": "same"}, "extra_token: a model that shifts labels itself reads whole rows"),
     ]:
         with pytest.raises(UsageError, match=message):
             dataset.batch([0], **options)  # type: ignore[arg-type]
@@ -250,6 +240,10 @@ def test_rows_of_several_epochs_are_one_batch(tmp_path: Path) -> None:
     ends = [*last["cu_seqlens"].tolist(), *(next_one["cu_seqlens"][1:] + 16).tolist()]
     assert both["cu_seqlens"].tolist() == ends
     assert both["max_seqlen"] == max(last["max_seqlen"], next_one["max_seqlen"])
+    for name, value in both.items():
+        some = batch_of(Stream(tmp_path / "rows", epochs=2, fields=(name,)), [count - 1, count, count + 2])
+        assert set(some) == {name}
+        np.testing.assert_array_equal(some[name], value)  # type: ignore[literal-required,call-overload]
 
 
 @pytest.mark.parametrize("options", [{"fields": ("labels",)}, {"documents": False}])

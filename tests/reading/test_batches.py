@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +61,9 @@ def test_what_makes_no_sense(rows: Path) -> None:
         ({"rank": 2, "world_size": 2, "batch_size": 2}, "rank: 2 is not a rank of 2"),
         ({"balance": "ranks"}, "balance: unknown balance 'ranks'. Give 'step' or 'turn'"),
         ({"micro_batch_size": 0}, "micro_batch_size: 0 is not a positive whole number"),
+        ({"batch_size": 8.0}, "batch_size: 8.0 is not a positive whole number"),
+        ({"batch_size": True}, "batch_size: True is not a positive whole number"),
+        ({"micro_batch_size": 2.0}, "micro_batch_size: 2.0 is not a positive whole number"),
     ]:
         with pytest.raises(UsageError, match=message):
             GlobalBatches(stream, **arguments)  # type: ignore[arg-type]
@@ -111,36 +113,18 @@ def rows_of(turns: Iterable[Turn]) -> Rows:
     return [turn.addresses.tolist() for turn in turns]
 
 
-def taken(batches: GlobalBatches) -> Rows:
-    """As many batches as a framework takes that knows their number: it does not ask for one more."""
-    return rows_of(islice(batches, len(batches)))
-
-
-def test_set_epoch_begins_a_pass_unless_the_state_lies_in_it(rows: Path) -> None:
-    stream = Stream(rows)
-    passes = [taken(each) for each in [GlobalBatches(stream, 8)] for _ in range(3)]
-    batches = GlobalBatches(stream, 8)
-    batches.set_epoch(2)
-    assert taken(batches) == passes[2]
+def test_a_loop_is_moved_to_what_there_is(rows: Path) -> None:
+    batches = GlobalBatches(Stream(rows), 8)
     batches.set_epoch(1)
-    state = stopped(batches, 2)
-    place = batches.consumed
-    batches.set_epoch(1)
-    assert taken(batches) == passes[1]
-    again = GlobalBatches(stream, 8)
-    again.load_state_dict(state)
-    again.set_epoch(1)
-    assert rows_of(again) == passes[1][2:]
+    batches.load_state_dict(stopped(batches, 2))
     for number in (0, 2):
-        again.load_state_dict(state)
-        with pytest.raises(UsageError, match=rf"set_epoch: epoch {number} has the samples .* is at {place}"):
-            again.set_epoch(number)
-        again.reset()
-        again.set_epoch(number)
-        assert rows_of(again) == passes[number]
+        with pytest.raises(UsageError, match=rf"set_epoch: epoch {number} has the samples .* is at {batches.consumed}"):
+            batches.set_epoch(number)
     for wrong in (-1, 1.5, True, "1"):
         with pytest.raises(UsageError, match=rf"epoch: {wrong!r} is no whole number from 0\. Give 0 or more"):
             batches.set_epoch(wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"samples: -8 is no whole number from 0\. Give 0 or more"):
+        batches.skip(-8)
 
 
 def test_a_loop_that_something_else_moved_on_raises_when_it_is_continued(rows: Path) -> None:
@@ -164,20 +148,6 @@ def test_a_loop_that_something_else_moved_on_raises_when_it_is_continued(rows: P
         assert batches.consumed == place
 
 
-def test_samples_are_skipped_and_the_state_knows(rows: Path) -> None:
-    stream = Stream(rows)
-    (whole,) = [taken(each) for each in [GlobalBatches(stream, 8)]]
-    batches = GlobalBatches(stream, 8)
-    head = rows_of(islice(batches, 1))
-    batches.skip(16)
-    again = GlobalBatches(stream, 8)
-    again.load_state_dict(batches.state_dict())
-    assert rows_of(batches) == rows_of(again) == whole[3:]
-    assert head == whole[:1]
-    with pytest.raises(UsageError, match=r"samples: -8 is no whole number from 0\. Give 0 or more"):
-        batches.skip(-8)
-
-
 def test_a_rank_may_be_known_late_but_not_change_after_something_was_read(rows: Path) -> None:
     stream = Stream(rows)
     late = GlobalBatches(stream, 8)
@@ -189,62 +159,28 @@ def test_a_rank_may_be_known_late_but_not_change_after_something_was_read(rows: 
         GlobalBatches(stream, 8).settle(0, 3)
 
 
-def test_sizes_are_whole_numbers(rows: Path) -> None:
-    for options in ({"batch_size": 8.0}, {"batch_size": True}, {"micro_batch_size": 2.0}):
-        ((name, value),) = options.items()
-        with pytest.raises(UsageError, match=f"{name}: {value!r} is not a positive whole number"):
-            GlobalBatches(Stream(rows), **options)  # type: ignore[arg-type]
-
-
-def test_states_of_other_batches_of_several_lengths_are_told_apart(rows: Path) -> None:
-    """As many batches of another size, or without their rest, are other samples under the same numbers."""
-    place = rows.parent / "buckets"
-    state = stopped(GlobalBatches(Stream(place, batch_tokens=256)))
-    for options, name in (({"batch_tokens": 128}, "items|batch_tokens"), ({"drop_rest": True}, "items|drop_rest")):
-        with pytest.raises(DataError, match=f"({name}): .* in the state, .* in this loader"):
-            GlobalBatches(Stream(place, **{"batch_tokens": 256, **options})).load_state_dict(state)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("drop", [True, False])
-@pytest.mark.parametrize("micro", [None, 3])
-def test_where_the_next_loop_goes_on(rows: Path, micro: int | None, drop: bool) -> None:
-    """At the end of a pass it makes no difference whether the loop was left, or asked for one more batch."""
-    stream = Stream(rows)
-
-    def made() -> GlobalBatches:
-        return GlobalBatches(stream, 9, micro_batch_size=micro, drop_last=drop)
-
-    first, second, third = (rows_of(each) for each in [made()] * 3)
-    inside = 2 * (3 if micro else 1)  # turns of two global batches
-    cases = [(0, first, second), (inside, first[inside:], second), (len(first), second, third), (10**6, second, third)]
-    for turns, rest, after in cases:
-        left, loaded, run = made(), made(), made()
-        state = stopped(left, turns)
-        loaded.load_state_dict(state)
-        for batches in (left, loaded):
-            assert rows_of(batches) == rest
-            assert rows_of(batches) == after
-        run.load_state_dict(state)
-        run.set_epoch(0)
-        assert rows_of(run) == first[turns:]
-
-
 def test_a_state_names_dataset_order_and_seed(rows: Path, tmp_path: Path) -> None:
+    """As many batches of another size, or without their rest, are other samples under the same numbers, too."""
     packtool.pack(rows.parent / "store", tmp_path / "other", strategy="concat", sequence_length=32, seed=7)
     streams = {
         "computed": Stream(rows),
         "seed 7": Stream(rows, seed=7),
         "stored": Stream(rows, shuffle=False),
         "dataset": Stream(tmp_path / "other", seed=42),
+        "several": Stream(rows.parent / "buckets", batch_tokens=256),
+        "of fewer tokens": Stream(rows.parent / "buckets", batch_tokens=128),
+        "without the rest": Stream(rows.parent / "buckets", batch_tokens=256, drop_rest=True),
     }
+    size = dict.fromkeys(("computed", "seed 7", "stored", "dataset"), 4)
+    named = r"(items|dataset|order|seed|batch_tokens|drop_rest): .* in the state, .* in this loader|has no batch_tokens"
     for name, stream in streams.items():
-        state = stopped(GlobalBatches(stream, 4))
+        state = stopped(GlobalBatches(stream, size.get(name, 1)))
         for other, loader in streams.items():
-            batches = GlobalBatches(loader, 4)
+            batches = GlobalBatches(loader, size.get(other, 1))
             if name == other:
                 batches.load_state_dict(state)
                 continue
-            with pytest.raises(DataError, match=r"(items|dataset|order|seed): .* in the state, .* in this loader"):
+            with pytest.raises(DataError, match=named):
                 batches.load_state_dict(state)
     with pytest.raises(DataError, match=r"seed: 7 in the state, 42 in this loader\. Resume with the dataset, ord"):
         GlobalBatches(streams["computed"], 4).load_state_dict(stopped(GlobalBatches(streams["seed 7"], 4)))
@@ -253,7 +189,7 @@ def test_a_state_names_dataset_order_and_seed(rows: Path, tmp_path: Path) -> Non
 @examples(40, HealthCheck.function_scoped_fixture)
 @given(data=st.data())
 def test_balanced_batches_have_the_same_rows_and_states(rows: Path, data: st.DataObject) -> None:
-    path = data.draw(st.sampled_from(["rows", "buckets"]))
+    path = data.draw(st.sampled_from(["rows", "index", "buckets"]))
     world = data.draw(st.sampled_from([1, 2, 4]), label="world size")
     drop = data.draw(st.booleans(), label="drop last")
     options: dict[str, Any] = {
@@ -261,8 +197,9 @@ def test_balanced_batches_have_the_same_rows_and_states(rows: Path, data: st.Dat
         "drop_last": drop,
         "micro_batch_size": data.draw(st.sampled_from([None, 1, 2])),
     }
-    stream = Stream(rows.parent / path, epochs=2, batch_tokens=None if path == "rows" else 256, drop_rest=True)
-    size = data.draw(st.sampled_from([4, 8, 12])) if path == "rows" else 1
+    several: dict[str, Any] = {"batch_tokens": 256, "drop_rest": True} if path == "buckets" else {}
+    stream = Stream(rows.parent / path, epochs=2, repack=path == "index", **several)
+    size = 1 if several else data.draw(st.sampled_from([4, 8, 12]))
     way = data.draw(st.sampled_from(["step", "turn"]))
     skipped = GlobalBatches(stream)
     skipped.skip(data.draw(st.integers(0, len(stream))))

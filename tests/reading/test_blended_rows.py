@@ -99,19 +99,6 @@ def test_a_batch_is_of_the_rows_in_their_order(sources: dict[str, Path]) -> None
     assert set(range(0, len(rows) * LENGTH, LENGTH)) <= set(ends.tolist())
 
 
-def test_a_batch_without_documents_needs_no_segments(sources: dict[str, Path], tmp_path: Path) -> None:
-    plain = tmp_path / "plain"
-    store = sources["web"].parent / "web-store"
-    packtool.pack(store, plain, strategy="concat", sequence_length=LENGTH, remainder="drop", segments=False)
-    blend = opened({"chat": sources["chat"], "plain": plain}, [{"weights": {"chat": 1, "plain": 1}}], rows=8)
-    batch = blend.batch(slice(None), documents=False, fields=("input_ids", "labels", "source"))
-    for place, number in enumerate(batch["source"][:, 0].tolist()):
-        dataset = packtool.open([sources["chat"], plain][number])
-        assert isinstance(dataset, Dataset)
-        one = dataset.epoch(0).batch([place // 2], documents=False, fields=("labels",))
-        assert np.array_equal(batch["labels"][place], one["labels"][0])
-
-
 def test_packed_anew_for_every_epoch(sources: dict[str, Path]) -> None:
     again = {"path": sources["code"], "repack": True}
     blend = opened({"web": sources["web"], "code": again}, [{"weights": {"web": 1, "code": 1}}], rows=300)  # type: ignore[dict-item]

@@ -107,37 +107,6 @@ def test_documents_at_multiples(sources: dict[str, Any], tmp_path: Path) -> None
     assert len(same["cu_seqlens"]) == len(same["cu_seqlens_padded"]) == 10 * 16 + 1
 
 
-@pytest.mark.parametrize("ranks", [2, 8, 64])
-def test_ranks_read_the_same_samples(sources: dict[str, Any], ranks: int) -> None:
-    alone = read(GlobalBatches(stream_of(sources), 64))
-    stream = stream_of(sources)
-    parts = [list(taken(GlobalBatches(stream, 64, rank=rank, world_size=ranks))) for rank in range(ranks)]
-    dealt = [part[i] for step in zip(*parts, strict=True) for i in range(64 // ranks) for part in step]
-    assert dealt == alone
-    each_once(alone)
-    assert len(alone) == ROWS // 64 * 64
-
-
-@pytest.mark.parametrize("balance", ["step", "turn"])
-def test_balanced_batches_hold_the_same_rows(sources: dict[str, Any], balance: Any) -> None:
-    alone, stream = list(taken(GlobalBatches(stream_of(sources), 32))), stream_of(sources)
-    parts = [taken(GlobalBatches(stream, 32, rank=rank, world_size=4, balance=balance)) for rank in range(4)]
-    for whole, step in zip(alone, zip(*parts, strict=True), strict=True):
-        assert sorted(whole) == sorted(row for part in step for row in part)
-
-
-@pytest.mark.parametrize("steps", [0, 1, 40, 64, 120, 187])
-def test_from_any_state_on_any_number_of_ranks(sources: dict[str, Any], steps: int) -> None:
-    whole = read(GlobalBatches(stream_of(sources), 32))
-    first = GlobalBatches(stream_of(sources), 64)
-    before = read(first, steps) if steps else []
-    state = json.loads(json.dumps(first.state_dict()))
-    assert first.consumed == sum(first.rows.values()) == 64 * steps
-    again = GlobalBatches(stream_of(sources), 32, rank=1, world_size=2)
-    again.load_state_dict(state)
-    assert read(again) == whole[len(before) + 1 :: 2]
-
-
 def test_a_worker_gets_what_was_chosen(sources: dict[str, Any]) -> None:
     stream = stream_of(sources)
     copy = pickle.loads(pickle.dumps(stream))
@@ -175,21 +144,6 @@ def test_another_future(sources: dict[str, Any], samples: int, stages: Any) -> N
     whole = dealt(stream).schedule.rows(15_000)
     for number, name in enumerate(stream.names):
         assert abs(len([1 for each, _ in [*before, *after] if each == name]) - whole[number]) <= 1.1
-
-
-def test_a_changed_run_resumes_like_any_other(sources: dict[str, Any]) -> None:
-    """Stopped after the change, it goes on as if it had not been: the state says where dealing began anew."""
-    _, state = stopped_at(sources, 4950)
-    first = GlobalBatches(stream_of(sources, CHANGED), 50)
-    first.load_state_dict(state)
-    whole = read(first)
-    for steps in (0, 1, 3, 60):
-        one = GlobalBatches(stream_of(sources, CHANGED), 50)
-        one.load_state_dict(state)
-        before = read(one, steps) if steps else []
-        other = GlobalBatches(stream_of(sources, CHANGED), 50)
-        other.load_state_dict(json.loads(json.dumps(one.state_dict())))
-        assert [*before, *read(other)] == whole
 
 
 def test_a_future_that_takes_too_much_is_refused(sources: dict[str, Any]) -> None:

@@ -37,47 +37,15 @@ def rows_of(index: Path, epochs: range) -> np.ndarray[Any, Any]:
     return np.concatenate([packtool.open(index.parent / f"{epoch}")[:] for epoch in epochs])
 
 
-def read(stream: Stream, state: dict[str, Any] | None, world_size: int, steps: int | None) -> tuple[Any, Any]:
-    """The rows of some global batches of 4, in their order; and the state after them."""
-    ranks = [GlobalBatches(stream, 4, rank=rank, world_size=world_size) for rank in range(world_size)]
-    for each in ranks:
-        if state is not None:
-            each.load_state_dict(state)
-    found = []
-    for number, turns in enumerate(zip(*ranks, strict=True), 1):
-        shares = [stream.batch(turn.addresses)["input_ids"] for turn in turns]
-        found += [shares[row % world_size][row // world_size] for row in range(4)]
-        if number == steps:
-            break
-    return np.array(found), ranks[0].state_dict()
-
-
-def test_epochs_follow_each_other_and_resume_in_the_middle_of_one_on_another_world(index: Path) -> None:
-    expected = rows_of(index, range(4))
+def test_epochs_are_those_that_pack_writes(index: Path) -> None:
+    """Those of the first pass, and those of the next, which follow them."""
     counts = [len(packtool.open(index.parent / f"{epoch}")) for epoch in range(4)]
     assert len(set(counts)) > 1, "epochs differ in rows"
-    stream = Stream(index, epochs=4, repack=True)
-    assert len(stream) == len(expected)
-    whole, _ = read(stream, None, 1, None)
-    assert np.array_equal(whole, expected[: len(whole)])
-    steps = (sum(counts[:2]) + counts[2] // 2) // 4  # in the middle of epoch 2
-    before, state = read(stream, None, 2, steps)
-    again = pickle.loads(pickle.dumps(Stream(index, epochs=4, repack=True)))
-    after, _ = read(again, state, 4, None)
-    assert np.array_equal(np.concatenate([before, after]), whole)
-
-
-def test_the_next_pass_has_the_epochs_that_follow(index: Path) -> None:
-    stream = Stream(index, epochs=2, repack=True)
-    sampler = GlobalBatches(stream, 4, drop_last=False)
-    first, second = (np.concatenate([turn.addresses for turn in sampler]) for _ in range(2))
-    found = np.concatenate([stream.batch(first)["input_ids"], stream.batch(second)["input_ids"]])
-    assert np.array_equal(found, rows_of(index, range(4)))
-    sampler.set_epoch(1)
-    assert np.array_equal(np.concatenate([turn.addresses for turn in sampler]), second)
-    sampler.set_epoch(1)
-    assert sampler.passed == 0
-    assert len(sampler) == -(-len(second) // 4)
+    for stream, passes in ((Stream(index, epochs=4, repack=True), 1), (Stream(index, epochs=2, repack=True), 2)):
+        assert len(stream) == sum(counts[: 4 // passes])
+        turns = [turn.addresses for batches in [GlobalBatches(stream, 4, drop_last=False)] * passes for turn in batches]
+        found = pickle.loads(pickle.dumps(stream)).batch(np.concatenate(turns))["input_ids"]
+        assert np.array_equal(found, rows_of(index, range(4)))
 
 
 def test_a_state_is_of_one_way_to_make_epochs(index: Path) -> None:
@@ -89,15 +57,6 @@ def test_a_state_is_of_one_way_to_make_epochs(index: Path) -> None:
 def test_an_order_of_its_own_is_refused(index: Path) -> None:
     with pytest.raises(UsageError, match="an epoch that is packed anew has an order of its own"):
         Stream(index, repack=True, shuffle=False)
-
-
-def test_rows_are_dealt_by_their_costs(index: Path) -> None:
-    stream = Stream(index, epochs=2, repack=True)
-    ranks = [list(GlobalBatches(stream, 8, rank=rank, world_size=2, balance="step")) for rank in range(2)]
-    plain = [list(GlobalBatches(stream, 8, rank=rank, world_size=2)) for rank in range(2)]
-    for both, mine in zip(zip(*ranks, strict=True), zip(*plain, strict=True), strict=True):
-        dealt, whole = (sorted(row for turn in turns for row in turn.addresses.tolist()) for turns in (both, mine))
-        assert dealt == whole
 
 
 @pytest.mark.parametrize(

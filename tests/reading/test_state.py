@@ -25,6 +25,7 @@ from tests.reading.opening import stopped
 from tests.stores import write_store
 
 STAGES = [{"weights": {"web": 0.6, "code": 0.4}}, {"from": "30%", "ramp": "70%", "weights": {"web": 0.2, "code": 0.8}}]
+FUTURE = [STAGES[0], {"from": "2000 rows", "weights": {"web": 1, "code": 7}}]
 ROWS = 9000
 Make = Callable[[], GlobalBatches]
 
@@ -58,6 +59,7 @@ def kinds(place: Path) -> dict[str, Make]:
         ),
         "blend": lambda: GlobalBatches(Stream(blend(place)), 20),
         "reweighted": lambda: reweighted(GlobalBatches(Stream(blend(place)), 20)),
+        "changed": lambda: changed(place),
     }
 
 
@@ -69,8 +71,7 @@ def reweighted(batches: GlobalBatches) -> GlobalBatches:
 
 def changed(place: Path) -> GlobalBatches:
     """Resumed into another future, so that dealing began anew."""
-    future = [STAGES[0], {"from": "2000 rows", "weights": {"web": 1, "code": 7}}]
-    batches = GlobalBatches(Stream(blend(place, future)), 20)
+    batches = GlobalBatches(Stream(blend(place, FUTURE)), 20)
     batches.load_state_dict(stopped(GlobalBatches(Stream(blend(place)), 20), 90))
     list(islice(batches, 25))
     return batches
@@ -82,12 +83,12 @@ def rest_of(batches: GlobalBatches) -> list[Any]:
     return [(turn.addresses.tolist(), turn.length, turn.consumed) for turn in turns]
 
 
-@pytest.mark.parametrize("kind", ["dataset", "stored", "repacked", "several", "blend", "reweighted"])
+@pytest.mark.parametrize("kind", ["dataset", "stored", "repacked", "several", "blend", "reweighted", "changed"])
 @pytest.mark.parametrize("where", ["begin", "inside", "skipped", "end", "asked"])
 @pytest.mark.filterwarnings("ignore:.*the run ended with its")
 def test_a_state_survives_whatever_keeps_it(place: Path, kind: str, where: str) -> None:
     """In a new loader, through JSON, pickle and a copy of what a new loader's state holds."""
-    make = kinds(place)[kind]
+    make, blends = kinds(place)[kind], {"reweighted": blend(place), "changed": blend(place, FUTURE)}
     batches = make()
     turns = {"begin": 0, "inside": 5, "skipped": 2, "end": batches.remaining, "asked": 10**6}[where]
     state = stopped(batches, turns)
@@ -97,7 +98,7 @@ def test_a_state_survives_whatever_keeps_it(place: Path, kind: str, where: str) 
     assert state.keys() == make().state_dict().keys() == {KEY}
     expected = rest_of(batches)
     for kept in (json.loads(json.dumps(state)), pickle.loads(pickle.dumps(state)), dict(state)):
-        again = make() if kind != "reweighted" else GlobalBatches(Stream(blend(place)), 20)
+        again = GlobalBatches(Stream(blends[kind]), 20) if kind in blends else make()
         again.load_state_dict(kept)
         assert again.state_dict() == state
         assert again.rows == json.loads(state[KEY])["rows"]
@@ -151,10 +152,9 @@ def meaning(batches: GlobalBatches) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["dataset", "repacked", "several", "reweighted", "changed"])
 def test_damage_is_refused_or_is_another_state(place: Path, kind: str) -> None:
     """Whatever value stands in whatever place: with the old checksum always refused, and nothing moves."""
-    source = changed(place) if kind == "changed" else kinds(place)[kind]()
+    source, target = (kinds(place)[kind]() for _ in range(2))
     state = json.loads(stopped(source, 7)[KEY])
     tried = 0
-    target = changed(place) if kind == "changed" else kinds(place)[kind]()
     before = target.state_dict()
     for other in damaged(state):
         for text in (json.dumps({**other, "sum": state["sum"]}), mended(other)):

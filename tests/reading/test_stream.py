@@ -23,14 +23,3 @@ def test_epochs_follow_the_rule_of_the_shuffle(rows: Path, tmp_path: Path) -> No
     np.testing.assert_array_equal(one["input_ids"], written[1][5:6])
     stored = Stream(rows, epochs=2, shuffle=False)
     np.testing.assert_array_equal(batch_of(stored, [stored.source(0).items])["input_ids"][0], packtool.open(rows)[0])
-
-
-def test_a_batch_across_epochs_has_the_fields_that_were_asked_for(rows: Path) -> None:
-    whole = Stream(rows, epochs=2)
-    items = whole.source(0).items
-    across = range(items - 2, items + 2)
-    every = batch_of(whole, across)
-    for name, value in every.items():
-        some = batch_of(Stream(rows, epochs=2, fields=(name,)), across)
-        assert set(some) == {name}
-        np.testing.assert_array_equal(some[name], value)  # type: ignore[literal-required,call-overload]
