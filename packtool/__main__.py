@@ -30,7 +30,7 @@ def _command() -> Callable[[], None]:
         with needing("the command packtool"):
             from packtool.cli import main
     except UsageError as error:
-        print(f"packtool: error[{error.code}]: {error}", file=sys.stderr)  # noqa: T201 - what prints is not installed
+        print(f"packtool: error[{error.code}]: {error.typed()}", file=sys.stderr)  # noqa: T201 - what prints is not installed
         sys.exit(error.exit_code)
     return main
 

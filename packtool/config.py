@@ -18,9 +18,10 @@ from typing import Any
 from packtool.errors import PacktoolError, UsageError
 from packtool.options.check import suggest
 from packtool.options.commands import STAGES, arguments_of
-from packtool.options.declare import declared, flag
+from packtool.options.declare import Declared, declared
 from packtool.options.shared import Terminal
 from packtool.options.values import read_value
+from packtool.support.spelling import file_key, flag, in_file
 from packtool.support.toml_file import TomlFile, read_toml
 
 INPUT = "input"
@@ -42,20 +43,20 @@ class StageTable:
         return f"{self.file}:{self.lines.get(name or '', self.line)}"
 
     def locate(self, error: PacktoolError) -> PacktoolError:
-        """Point an error into this file if it is about an option that this table gives."""
+        """Point an error into this file if it is about an option that this table gives, or lacks."""
         name = (error.where or "").removeprefix("--").replace("-", "_")
-        if name not in self.lines or not isinstance(error, UsageError):
+        keys = _keys(self.stage)
+        lacks = name in keys and error.code == "missing-option"
+        if not isinstance(error, UsageError) or (name not in self.lines and not lacks):
             return error
-        return UsageError(error.code, f"{spelling(name)}: {error.what}", remedy=error.remedy, where=self.place(name))
+        what = f"{file_key(name)}: {in_file(error.what, keys)}"
+        return UsageError(error.code, what, remedy=in_file(error.remedy, keys), where=self.place(name))
 
 
-def spelling(name: str) -> str:
-    """Return an option's name as a file has it.
-
-    >>> spelling("atom_size")
-    'atom-size'
-    """
-    return name.replace("_", "-")
+def _keys(stage: str) -> dict[str, Declared]:
+    """Return the options that a table may hold, by their keys with underscores."""
+    options = declared(arguments_of(stage)).values()
+    return {declaration.key: declaration for declaration in options if declaration.option.in_file}
 
 
 def read(path: Path | str, only: str | None = None) -> list[StageTable]:
@@ -90,9 +91,8 @@ def _table(file: TomlFile, stage: str, entries: dict[str, Any], number: int | No
     """Check the entries of a table: the only one of its stage, or the one of this number."""
     keys = (stage,) if number is None else (stage, number)
     table = StageTable(file.path, stage, file.line(*keys))
-    options = declared(arguments_of(stage))
-    known = {declaration.key: declaration for declaration in options.values() if declaration.option.in_file}
-    elsewhere = {*options, *declared(Terminal)} - known.keys()
+    known = _keys(stage)
+    elsewhere = {*declared(arguments_of(stage)), *declared(Terminal)} - known.keys()
     for key, value in entries.items():
         name = key.replace("-", "_")
         line, where = file.line(*keys, key), file.place(*keys, key)
@@ -100,10 +100,10 @@ def _table(file: TomlFile, stage: str, entries: dict[str, Any], number: int | No
             remedy = f"leave it out and give {flag(name)} on the command line"
             raise UsageError("unknown-key", f"{key} is not for files", remedy=remedy, where=where)
         if name not in known:
-            remedy = suggest(spelling(name), list(map(spelling, known)))
+            remedy = suggest(file_key(name), list(map(file_key, known)))
             raise UsageError("unknown-key", f"{stage} has no option {key!r}", remedy=remedy, where=where)
         if name in table.values:
             raise UsageError("duplicate-key", f"{key} is given twice", remedy="keep one of them", where=where)
-        table.values[name] = read_value(known[name].option.kind, spelling(name), value, where)
+        table.values[name] = read_value(known[name].option.kind, file_key(name), value, where)
         table.lines[name] = line
     return table

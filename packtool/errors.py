@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from functools import partial
 
+from packtool.support.spelling import as_typed, in_python
+
 _HIDDEN = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
 """Control characters, line separators, changes of direction, and halves of surrogate pairs."""
 
@@ -22,8 +24,14 @@ class Explained(Exception):  # noqa: N818 - warnings are explained, too
         remedy: what to do about it, in a sentence without a final stop.
         where: the option, file or ``file:line`` it is about.
 
-    >>> print(Explained("bad-seed", "-1 is negative", remedy="give an integer from 0", where="--seed"))
-    --seed: -1 is negative. Give an integer from 0.
+    The parts name options as `packtool.support.spelling` says, ``--seed=0``. The text of an error has them as keywords
+    of Python, and `typed` as the command line.
+
+    >>> error = Explained("bad-seed", "-1 is negative", remedy="give --seed=0 or more", where="--seed")
+    >>> print(error)
+    seed: -1 is negative. Give seed=0 or more.
+    >>> print(error.typed())
+    --seed: -1 is negative. Give --seed 0 or more.
     """
 
     def __init__(self, code: str, what: str, *, remedy: str, where: str | None = None) -> None:
@@ -34,6 +42,14 @@ class Explained(Exception):  # noqa: N818 - warnings are explained, too
         super().__init__(code, what, remedy, where)
 
     def __str__(self) -> str:
+        return in_python(self.message())
+
+    def typed(self) -> str:
+        """Return the text for somebody at the command line."""
+        return as_typed(self.message())
+
+    def message(self) -> str:
+        """Return the text for another message."""
         place = f"{self.where}: " if self.where else ""
         stop = "" if self.remedy.endswith("?") else "."
         return visible(f"{place}{self.what}. {self.remedy[:1].upper()}{self.remedy[1:]}{stop}")

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from packtool.support.spelling import as_typed
 from packtool.text.faults import REASONS
 from packtool.warnings import CODES
 
@@ -81,7 +82,7 @@ def _message(call: ast.Call, place: int, said: dict[str, ast.expr]) -> str:
 
 def _sentences(parts: Iterable[str]) -> str:
     sentences = [text[:1].upper() + text[1:] for text in parts if re.search(r"\w", text)]
-    return " ".join(text if text.endswith("?") else f"{text}." for text in sentences)
+    return as_typed(" ".join(text if text.endswith("?") else f"{text}." for text in sentences))
 
 
 def _words(part: ast.expr) -> str:

@@ -119,7 +119,7 @@ def test_lines_are_right_after_anything(tmp_path: Path, before: str) -> None:
             ":2: max-repetition can't be {'x': 1}. Give a share of at most 1, such as 1%.",
         ),
         ("[pack]\n[pack.strategy]\nx = 1", ":2: strategy can't be {'x': 1}. Give a string."),
-        ("[pack]\noverwrite = true", ":2: overwrite is not for files. Leave it out and give --overwrite on"),
+        ("[pack]\noverwrite = true", ":2: overwrite is not for files. Leave it out and give overwrite on"),
         ("[pack]\npad-token = 1\npad_token = 2", ":3: pad_token is given twice. Keep one of them."),
         ("[pack]\nstrategy = concat", ":2: not TOML: invalid value. Write values as in TOML"),
         ("[pack]\nstrategy = 'a", ":2: not TOML: "),

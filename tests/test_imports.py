@@ -49,6 +49,7 @@ LIGHT = (
     "packtool/__main__.py",
     "packtool/errors.py",
     "packtool/support/sizes.py",
+    "packtool/support/spelling.py",
     "packtool/options/",
     "packtool/cli/",
 )
@@ -58,6 +59,7 @@ LIGHT_MAY_USE = (
     "packtool.errors",
     "packtool.options",
     "packtool.support.sizes",
+    "packtool.support.spelling",
     "packtool.support.version",
     "typer",
 )

@@ -18,7 +18,7 @@ from packtool.choosing.exclusions import excluded
 from packtool.choosing.sides import Sides
 from packtool.errors import UsageError
 from packtool.formats.token_store import TEXTS
-from packtool.options.declare import Declared, flag, given
+from packtool.options.declare import Declared, given
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_share
 from packtool.options.where import condition_of, needs_origins, store_names
@@ -26,6 +26,7 @@ from packtool.planning.arrays import blocks
 from packtool.planning.plan import I64, Ints, Mask
 from packtool.planning.selecting.names import StoreNames
 from packtool.planning.selecting.subsets import U64, bound_of_number, first_of_each, held_out, in_shard, sampled
+from packtool.support.spelling import flag
 
 Removes = Callable[[Asked, StoredDocuments, Iterable[Portion]], Iterator[Mask]]
 

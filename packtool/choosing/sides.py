@@ -57,5 +57,5 @@ class Sides:
         if not self._missing:
             return
         what = f"{plural(self._missing, 'document')} without {self._field} (first: {self._first}): their texts decide"
-        remedy = f"leave them out if they belong together: --where \"field['{self._field}'] is not None\""
+        remedy = f"leave them out if they belong together: --where=\"field['{self._field}'] is not None\""
         warn("holdout-by-text", what, remedy=remedy, where="--holdout-by")

@@ -100,7 +100,7 @@ def _run(typed: Sequence[str], interrupts: Interrupts | None) -> int:
             if failure is None:
                 raise
             failure = session.locate(failure)
-            failures.say(f"packtool: error[{failure.code}]: {failure}")
+            failures.say(f"packtool: error[{failure.code}]: {failure.typed()}")
             if "--json" in typed:
                 with suppress(OSError):  # standard output may be what failed
                     failures.print_error(failure)

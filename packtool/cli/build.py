@@ -20,6 +20,7 @@ from packtool.options.commands import arguments_of
 from packtool.options.declare import Declared, Group, declared
 from packtool.options.kinds import FLAG
 from packtool.options.shared import Terminal
+from packtool.support.spelling import as_typed
 from packtool.support.version import __version__
 
 GivenValues = dict[str, Any]
@@ -186,7 +187,7 @@ def _parameter(declaration: Declared) -> Argument | TerminalOption:
         "required": declaration.required,
         "default": default,
         "metavar": declaration.metavar or None,
-        "help": declaration.help,
+        "help": as_typed(declaration.help),
         "autocompletion": _completion(declaration) if option.suggestions or declaration.choices else None,
     }
     if option.positional:

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.options.names import OTHER_OPTIONS
 from packtool.support.sizes import show_bytes
+from packtool.support.spelling import as_typed
 
 _SYSTEM = {
     errno.ENOSPC: ("disk-full", "no space left on the device", "free some space and run the command again"),
@@ -47,7 +48,10 @@ def print_error(error: PacktoolError) -> None:
     """Print an error as one JSON object on standard output, for callers of `--json`."""
     import json
 
-    parts = {"code": error.code, "where": error.where, "what": error.what, "remedy": error.remedy}
+    parts: dict[str, str | None] = {"code": error.code}
+    for name in ("where", "what", "remedy"):
+        said = getattr(error, name)
+        parts[name] = None if said is None else as_typed(said)
     sys.stdout.write(json.dumps({"schema_version": 1, "error": parts}) + "\n")
 
 
@@ -84,7 +88,7 @@ def show_warnings() -> None:
     ) -> None:
         if isinstance(message, PacktoolWarning) and str(message) not in shown:
             shown.add(str(message))
-            say(f"packtool: warning[{message.code}]: {message}")
+            say(f"packtool: warning[{message.code}]: {message.typed()}")
 
     warnings.simplefilter("always", PacktoolWarning)
     warnings.showwarning = show

@@ -122,7 +122,7 @@ def warn_of_rows_without_target(tallies: Sequence[Tally], where: str) -> None:
         rows += tally.rows
     if without:
         what = f"{without:,} of {plural(rows, 'row')} have no target, so the mean loss of such a row is no number"
-        remedy = "sum losses over all targets of a batch, or leave out conversations that would be cut: --too-long drop"
+        remedy = "sum losses over all targets of a batch, or leave out conversations that would be cut: --too-long=drop"
         warn("rows-without-target", what, remedy=remedy, where=where)
 
 

@@ -176,7 +176,7 @@ def _require_unchanged(files: Sequence[Path], identity: Sequence[tuple[str, int,
     """
     for file, before, now in zip(files, identity, _identity(files), strict=True):
         if before != now:
-            remedy = "import it when nothing writes to it any more, with --overwrite"
+            remedy = "import it when nothing writes to it any more, with --overwrite=True"
             raise DataError("input-changed", "changed while it was read", remedy=remedy, where=str(file))
 
 

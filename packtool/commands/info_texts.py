@@ -12,6 +12,7 @@ from warnings import catch_warnings, simplefilter
 
 from packtool.commands.path_info import Info, free_name
 from packtool.errors import PacktoolError
+from packtool.support.spelling import as_typed
 from packtool.text.conversations.conversation import Conversation
 from packtool.text.conversations.message import known_role
 from packtool.text.corpus.find import find_files
@@ -83,7 +84,7 @@ def _advice(path: Path) -> _Advice:
                 following, facts = _advice_for_texts(command, files[:_TRIED], held)
             return following, _first_record(files, held) | facts
         except PacktoolError as error:
-            return [], {_IN_THE_WAY: f"{error.what}: {error.remedy}"}
+            return [], {_IN_THE_WAY: f"{error.what}: {as_typed(error.remedy)}"}
 
 
 def _first_record(files: Sequence[CorpusFile], held: FirstRecord) -> dict[str, str]:
@@ -121,7 +122,7 @@ def _advice_for_texts(command: str, files: Sequence[CorpusFile], held: FirstReco
         skipping = []
         if first.documents:
             skipping.append(f"{command} --on-error skip   leaves it out")
-        return skipping, {_IN_THE_WAY: f"{fault.what}: {remedy}"}
+        return skipping, {_IN_THE_WAY: f"{fault.what}: {as_typed(remedy)}"}
     return [command], {}
 
 

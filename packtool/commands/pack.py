@@ -102,7 +102,7 @@ def _preview(
     if documents > MOST_DOCUMENTS:
         unknown = (
             f"a dry run plans at most {MOST_DOCUMENTS:,} documents, and these are {documents:,}; "
-            "packtool stats --compare plans a sample of them"
+            "stats with --compare plans a sample of them"
         )
         return job.previewed(output, known, unknown=unknown)
     scratch.mkdir()  # the output of a dry run has no scratch directory

@@ -54,7 +54,7 @@ def require_distinct(stores: Sequence[Place]) -> None:
         if isinstance(store, LocalPlace):
             identity = str(store.path.resolve())
         if identity in seen:
-            remedy = f"name it once; --mix {store.name}=2x packs its documents twice"
+            remedy = f"name it once; --mix={store.name}=2x packs its documents twice"
             raise UsageError("store-named-twice", "named twice among the inputs", remedy=remedy, where=str(store))
         seen.add(identity)
 

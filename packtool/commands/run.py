@@ -243,7 +243,7 @@ def _do(stage: PipelineStage, options: dict[str, Any], overwrite: bool) -> Stage
         if error.code not in ("resume-differs", "nothing-to-resume"):
             raise
         if not overwrite:
-            remedy = "give --overwrite to make it anew, or another --output"
+            remedy = "give --overwrite=True to make it anew, or another --output"
             raise UsageError(error.code, error.what, remedy=remedy, where=error.where) from None
         result = function(overwrite=True)
     state, seconds = "kept" if result.kept else "done", clock.seconds()["wall"]

@@ -92,12 +92,12 @@ def _require_kind(method: Method, manifest: Manifest, where: str) -> None:
     described = manifests.describe(manifest)
     if method.source == "store":
         if not isinstance(manifest, StoreManifest):
-            what = f"{described}, where --method {method.name} needs a token store"
-            remedy = "give the token store itself, or shuffle its rows with --method atom"
+            what = f"{described}, where --method={method.name} needs a token store"
+            remedy = "give the token store itself, or shuffle its rows with --method=atom"
             raise UsageError("not-a-store", what, remedy=remedy, where=where)
     elif not isinstance(manifest, PackedManifest):
-        what = f"{described}, where --method {method.name} needs a packed dataset"
-        remedy = "give what packtool pack wrote (it shuffles too); a token store takes --method partial"
+        what = f"{described}, where --method={method.name} needs a packed dataset"
+        remedy = "give what packtool pack wrote (it shuffles too); a token store takes --method=partial"
         raise UsageError("not-packed", what, remedy=remedy, where=where)
 
 
@@ -112,7 +112,7 @@ def _require_atoms(dataset: PackedDataset, atom_size: int | None) -> None:
         raise UsageError(
             "partial-shuffled",
             "made by the partial shuffle: its rows continue each other from batch to batch, which no other order keeps",
-            remedy="make another epoch from the token store, with packtool shuffle STORE --method partial --epoch N",
+            remedy="make another epoch from the token store, with `packtool shuffle STORE --method partial --epoch N`",
             where=str(dataset.place),
         )
     stored = stored_atom_size(dataset)
@@ -121,11 +121,11 @@ def _require_atoms(dataset: PackedDataset, atom_size: int | None) -> None:
     if stored is None:
         what, remedy = "rows of several lengths move one by one", "leave --atom-size out"
     elif manifest.strategy != "concat":
-        what = f"packed with --strategy {manifest.strategy} in atoms of {stored} tokens, which are whole pieces of text"
-        remedy = "leave --atom-size out, or pack again with packtool pack --atom-size"
+        what = f"packed with --strategy={manifest.strategy} in atoms of {stored} tokens, which are whole pieces of text"
+        remedy = "leave --atom-size out, or pack again with --atom-size"
     elif manifest.shuffle is not None:
         what = f"shuffled already in atoms of {stored} tokens; others need the stream in corpus order"
-        remedy = "shuffle what packtool pack --no-shuffle writes, or pack again with packtool pack --atom-size"
+        remedy = "shuffle what was packed with --no-shuffle, or pack again with --atom-size"
     elif atom_size % manifest.multiple:
         what = f"documents begin at multiples of {manifest.multiple}, but {atom_size} is not one"
         remedy = "give a multiple of it, or pack again with another --document-multiple"
@@ -143,7 +143,7 @@ def _with_batches(
         raise UsageError(
             "one-bucket",
             "all its rows have one length, so every batch has the same number of tokens anyway",
-            remedy="give --method atom",
+            remedy="give --method=atom",
             where=str(dataset.place),
         )
     sizes = [(bucket.sequence_length, bucket.rows) for bucket in dataset.buckets]

@@ -132,7 +132,7 @@ def _keeping_whole(tried: Sequence[Candidate], options: StatsArguments) -> list[
         if candidate.strategy.name not in keeping and candidate.strategy.name in without_repeats(options.compare):
             cuts = "cuts" if candidate.strategy.keeps_eos else "leaves out the EOS of"
             what = f"{candidate.strategy.name} {cuts} documents that would fit a row, and these are conversations"
-            remedy = f"give --too-long cut, or strategies that keep documents whole: {', '.join(keeping)}"
+            remedy = f"give --too-long=cut, or strategies that keep documents whole: {', '.join(keeping)}"
             raise UsageError("conversations-cut", what, remedy=remedy, where="--compare")
     return [candidate for candidate in tried if candidate.strategy.name in keeping]
 

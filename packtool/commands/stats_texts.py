@@ -56,8 +56,8 @@ def texts_report(location: str, tried: Sequence[Candidate], options: StatsArgume
             if error.code != "disk-full":
                 raise
             remedy = (
-                "free some space, or set TMPDIR to a directory on a larger disk; tokenize --dry-run says how much the "
-                "tokens take"
+                "free some space, or set TMPDIR to a directory on a larger disk; a dry run of tokenize says how much "
+                "the tokens take"
             )
             raise DataError("disk-full", error.what, remedy=remedy, where=error.where) from None
         command = ["packtool", "tokenize", location, "-o", NEW_STORE, *as_flags(options, _TEXT)]

@@ -87,7 +87,7 @@ def _preview(
     try:
         estimated = estimate(recipe, tokenizer, files, fall_back=options.encoder == "auto")
     except DataError as error:  # it is what a run would stop at, but the rest of the answer holds
-        unknown = f"a run would stop at {error}"
+        unknown = f"a run would stop at {error.typed()}"
         return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown, read=read)
     warn_of_columns(estimated.counts, files)
     written = {"tokens": estimated.tokens, "documents": estimated.documents, "bytes": estimated.bytes}

@@ -32,7 +32,7 @@ def longest_conversation(corpus: Corpus, recipe: PackRecipe) -> int | None:
         cuts = "cuts" if strategy.keeps_eos else "leaves out the EOS of"
         what = f"{strategy.name} {cuts} documents that would fit a row, and {stores[0].place} holds conversations"
         keeping = ", ".join(name for name, strategy in STRATEGIES.items() if strategy.whole and strategy.keeps_eos)
-        remedy = f"give --too-long cut, or a strategy that keeps documents whole: {keeping}"
+        remedy = f"give --too-long=cut, or a strategy that keeps documents whole: {keeping}"
         raise UsageError("conversations-cut", what, remedy=remedy, where="--strategy")
     if options.too_long == "drop":
         return _room(recipe)
@@ -59,7 +59,7 @@ def require_fit(corpus: Corpus, recipe: PackRecipe, chosen: Sequence[Passes] | N
         longer = int(np.count_nonzero(lengths > row))
         if longer:
             what = f"{plural(longer, 'conversation')} of {len(lengths):,} do not fit a row of {row:,} tokens"
-            remedy = f"give --too-long drop or cut, or longer rows: the longest has {int(lengths.max()):,} tokens"
+            remedy = f"give --too-long=drop, or cut, or longer rows: the longest has {int(lengths.max()):,} tokens"
             raise DataError("conversations-too-long", what, remedy=remedy, where=str(store.place))
 
 

@@ -108,7 +108,7 @@ class Cluster(Engine):
                 raise PacktoolError(
                     "worker-died",
                     f"several workers died with the same task ({error.task}), most likely because memory ran out",
-                    remedy="give workers more memory; with --resume what is finished is kept",
+                    remedy="give workers more memory; with --resume=True what is finished is kept",
                 ) from None
             except (CancelledError, FutureCancelledError):
                 raise lost("the scheduler is gone, or gave the tasks up", self._scheduler) from None
@@ -211,7 +211,7 @@ class Workers:
 
 def lost(what: str, scheduler: str) -> PacktoolError:
     """Return the error for a cluster that does not run the tasks any more."""
-    remedy = "start it again, then give --resume: what is finished is kept"
+    remedy = "start it again, then give --resume=True: what is finished is kept"
     return PacktoolError("cluster-lost", what, remedy=remedy, where=scheduler)
 
 

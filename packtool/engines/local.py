@@ -224,7 +224,7 @@ def _worker_died() -> PacktoolError:
     return PacktoolError(
         "worker-died",
         "a worker process ended abruptly, most likely killed because memory ran out",
-        remedy="try fewer --workers; with --resume what is finished is kept",
+        remedy="try fewer --workers; with --resume=True what is finished is kept",
     )
 
 

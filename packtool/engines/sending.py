@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 _LARGE_IN_FUNCTION = 1 << 12
 """Bytes from which an array that a function holds is a file of its own."""
 _FUNCTION = "function.pickle"
-_REMEDY = "start again with --overwrite"
+_REMEDY = "start again with --overwrite=True"
 
 
 @dataclass(frozen=True)

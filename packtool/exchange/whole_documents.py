@@ -286,7 +286,7 @@ class _Block:
         at, row = int(wrong[0]), int(self.row[wrong[0]])
         place = at - int(self.offsets[row])
         told = what.format(self.columns[name].values[at])
-        remedy = "mend the column, or give --ids-only"
+        remedy = "mend the column, or give --ids-only=True"
         what = f"{name} {told} (token {place}, whose id is {self.ids.values[at]})"
         raise DataError("bad-mask", what, remedy=remedy, where=self.place(row))
 
@@ -414,15 +414,17 @@ def _paired(keys: I64, numbers: I64) -> I64:
 
 def bad_mask(what: str, where: str) -> DataError:
     """Return the error for a column that does not cover all tokens."""
-    remedy = "give every record the same columns, as long as its ids; or give --ids-only"
+    remedy = "give every record the same columns, as long as its ids; or give --ids-only=True"
     return DataError("bad-mask", what, remedy=remedy, where=where)
 
 
 def rows_not_documents(what: str, where: str) -> DataError:
     """Return the error for packed rows where whole documents are wanted."""
-    remedy = "import the documents that were packed, or give --ids-only to take each row for one document"
+    remedy = "import the documents that were packed, or give --ids-only=True to take each row for one document"
     return DataError("import-loses", f"{what}, not whole documents", remedy=remedy, where=where)
 
 
 def _loses(what: str, remedy: str, where: str) -> DataError:
-    return DataError("import-loses", what, remedy=f"{remedy}, or give --ids-only to take the ids alone", where=where)
+    return DataError(
+        "import-loses", what, remedy=f"{remedy}, or give --ids-only=True to take the ids alone", where=where
+    )

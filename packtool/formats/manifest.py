@@ -145,7 +145,7 @@ def _facts(raw: bytes, kind: type[_Content], where: str) -> _Content:
 
 def damaged_report(why: str, where: str) -> DataError:
     """Return the error for a `report.json` or `run.json` that packtool did not write."""
-    remedy = "run the command that made it again, with --overwrite"
+    remedy = "run the command that made it again, with --overwrite=True"
     return DataError("damaged-report", f"not what packtool wrote: {why}", remedy=remedy, where=where)
 
 

@@ -284,7 +284,7 @@ class TokenStore:
         if name not in self.kept_fields:
             kept = ", ".join(self.kept_fields) or "none"
             what = f"{shown(name)} was not kept with the documents of {self.place} (kept: {kept})"
-            remedy = f"tokenize with --columns {name}, or {remedy}"
+            remedy = f"tokenize with --columns={name}, or {remedy}"
             raise UsageError("field-not-kept", what, remedy=remedy, where=where)
 
     def column(self, name: str) -> Any:
@@ -306,7 +306,7 @@ class TokenStore:
         shard = self.manifest.shards[number]
         if shard.columns is None:
             what = f"keeps no column {name!r} with its tokens"
-            remedy = f"tokenize again with --columns {name}"
+            remedy = f"tokenize again with --columns={name}"
             raise UsageError("unknown-column", what, remedy=remedy, where=str(self.place))
         column, documents = read_column(self.place, shard.columns, name), shard.offsets.shape[0] - 1
         if len(column) != documents:

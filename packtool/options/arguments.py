@@ -11,9 +11,10 @@ from typing import Any
 from packtool.errors import UsageError
 from packtool.options.check import checked
 from packtool.options.commands import WRITING, arguments_of
-from packtool.options.declare import declared, flag
+from packtool.options.declare import declared
 from packtool.options.kinds import OF_PLACES, Records
 from packtool.options.values import read_value
+from packtool.support.spelling import flag
 
 _OF_ONE_CALL = (
     "output",

@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 
 from packtool.errors import UsageError
 from packtool.options.commands import arguments_of
-from packtool.options.declare import Declared, Excludes, Input, Needs, Only, declared, flag, given
+from packtool.options.declare import Declared, Excludes, Input, Needs, Only, declared, given
 from packtool.options.kinds import GLOBS, LOCATION, OF_FIELDS, OF_PLACES, shown
 from packtool.options.names import any_of
 from packtool.options.values import read_value
 from packtool.options.where import WHERE
+from packtool.support.spelling import flag
 
 _LARGEST = (1 << 63) - 1
 Arguments = TypeVar("Arguments")
@@ -33,7 +34,7 @@ def checked(arguments: Arguments) -> Arguments:
     2048
     >>> checked(PackOptions(mix_rows="no"))
     Traceback (most recent call last):
-    packtool.errors.UsageError: --mix-rows: 'no' can't be used. Give true or false.
+    packtool.errors.UsageError: mix_rows: 'no' can't be used. Give true or false.
     """
     written: Any = arguments
     parsed = {}
@@ -63,7 +64,7 @@ def check_together(arguments: object) -> None:
     >>> from packtool.options.tokenize import TokenizeArguments
     >>> check_together(TokenizeArguments("a.jsonl", "out", fim_seed=1))
     Traceback (most recent call last):
-    packtool.errors.UsageError: --fim-seed: has no effect without --fim-rate. Give --fim-rate with it, such as 50%.
+    packtool.errors.UsageError: fim_seed: has no effect without fim_rate. Give fim_rate with it, such as 50%.
     """
     for declaration in given(arguments, declared(type(arguments))):
         needs, excludes = declaration.option.needs, declaration.option.excludes
@@ -95,7 +96,7 @@ def check_input(arguments: object, held: Input) -> None:
     >>> from packtool.options.tokenize import TokenizeArguments
     >>> check_input(TokenizeArguments("a.jsonl", "out", min_words=3), "token ids")
     Traceback (most recent call last):
-    packtool.errors.UsageError: --min-words: has no effect on token ids. Give --min-tokens or --max-tokens.
+    packtool.errors.UsageError: min_words: has no effect on token ids. Give min_tokens or max_tokens.
     """
     for declaration in given(arguments, declared(type(arguments))):
         only = declaration.option.only
@@ -149,21 +150,21 @@ def check_taken(arguments: object, chooser: str, chosen: str) -> None:
     >>> from packtool.options.plans import PackOptions
     >>> check_taken(PackOptions(sequence_length=64, min_bucket=8), "--strategy", "concat")
     Traceback (most recent call last):
-    packtool.errors.UsageError: --min-bucket: --strategy concat does not take this option. Leave it out, or use \
---strategy decompose.
+    packtool.errors.UsageError: min_bucket: strategy="concat" does not take this option. Leave it out, or use \
+strategy="decompose".
     """
     options = declared(type(arguments))
     for declaration in given(arguments, options):
         if declaration.taken(chosen) or _atoms_are_rows(arguments, declaration):
             continue
-        remedy = declaration.option.instead or f"leave it out, or use {chooser} {any_of(declaration.option.taken_by)}"
-        what = f"{chooser} {chosen} does not take this option"
+        remedy = declaration.option.instead or f"leave it out, or use {chooser}={any_of(declaration.option.taken_by)}"
+        what = f"{chooser}={chosen} does not take this option"
         raise UsageError("option-not-taken", what, remedy=remedy, where=declaration.flag)
     needed = [each for each in options.values() if each.option.required and each.taken(chosen)]
     for declaration in needed:
         if getattr(arguments, declaration.name) is None:
             remedy = f"give {' and '.join(other.flag for other in needed)}"
-            what = f"{chooser} {chosen} needs this option"
+            what = f"{chooser}={chosen} needs this option"
             raise UsageError("missing-option", what, remedy=remedy, where=declaration.flag)
 
 

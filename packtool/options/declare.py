@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from packtool.options.kinds import Kind
 from packtool.options.names import any_of
+from packtool.support.spelling import flag
 
 Group = Literal[
     "Input",
@@ -61,9 +62,9 @@ class Needs:
         """The rule as a sentence of the help.
 
         >>> Needs("on_error", "give it", ("skip", "quarantine")).help
-        'Needs --on-error skip or quarantine.'
+        'Needs --on-error=skip or quarantine.'
         """
-        values = f" {any_of(self.values)}" if self.values else ""
+        values = f"={any_of(self.values)}" if self.values else ""
         return f"Needs {any_of(tuple(map(flag, self.names)))}{values}."
 
 
@@ -267,12 +268,3 @@ def names_recorded(arguments: type, chosen: str = "") -> list[str]:
         for name, declaration in declared(arguments).items()
         if declaration.option.recorded and declaration.taken(chosen)
     ]
-
-
-def flag(name: str) -> str:
-    """Return the command-line spelling of an option's name.
-
-    >>> flag("atom_size")
-    '--atom-size'
-    """
-    return "--" + name.replace("_", "-")

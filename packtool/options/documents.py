@@ -58,7 +58,7 @@ class DocumentOptions:
             TEMPERATURE,
             "Divide --tokens in proportion to each store's tokens to the power of 1/T: 1 keeps their proportions, more "
             "favours small stores.",
-            needs=Needs("tokens", "say how many tokens it divides: --tokens 10B"),
+            needs=Needs("tokens", "say how many tokens it divides: --tokens=10B"),
         ),
     ] = None
     max_epochs: Annotated[
@@ -77,7 +77,7 @@ class DocumentOptions:
             FLAG,
             "A store stops at --max-epochs, and the others give what it lacks of --tokens, in place of an error.",
             "Rarely needed",
-            needs=Needs("tokens", "say how many tokens are divided: --tokens 10B"),
+            needs=Needs("tokens", "say how many tokens are divided: --tokens=10B"),
         ),
     ] = False
     holdout: Annotated[
@@ -91,7 +91,7 @@ class DocumentOptions:
         _choosing(
             FIELD,
             "Hold out by a kept field, not by text: documents of one repository, url or author are on one side.",
-            needs=Needs("holdout", "say how much is held out: --holdout 0.5%"),
+            needs=Needs("holdout", "say how much is held out: --holdout=0.5%"),
         ),
     ] = None
     holdout_of: Annotated[
@@ -108,7 +108,7 @@ class DocumentOptions:
         _choosing(
             TEXT,
             "Take the train part or the holdout.",
-            needs=Needs("holdout", "say how much is held out: --holdout 0.5%", or_name="holdout_of"),
+            needs=Needs("holdout", "say how much is held out: --holdout=0.5%", or_name="holdout_of"),
         ),
     ] = "train"
     holdout_seed: Annotated[
@@ -152,7 +152,7 @@ class DocumentOptions:
             unit="tokens",
             low=1,
             default="the sequence length",
-            needs=Needs("sample", "say how much to sample: --sample 25%"),
+            needs=Needs("sample", "say how much to sample: --sample=25%"),
         ),
     ] = None
     exclude: Annotated[

@@ -117,7 +117,7 @@ class FindArguments:
             unit="tokens",
             low=1,
             high=1 << 16,
-            needs=Needs("overlap", "name the token store to compare with, such as --overlap eval"),
+            needs=Needs("overlap", "name the token store to compare with, such as --overlap=eval"),
         ),
     ] = 13
 

@@ -39,7 +39,7 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
             "Rows",
             metavar="NAME",
             suggestions=STRATEGIES,
-            missing=f"give {any_of(STRATEGIES)}; packtool stats STORE --compare all says what each would make of it",
+            missing=f"give {any_of(STRATEGIES)}; `packtool stats STORE --compare all` says what each would make of it",
         ),
     ]
     shuffle: Annotated[

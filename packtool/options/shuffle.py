@@ -31,7 +31,7 @@ class ShuffleArguments(MovingRows):
         Path | str,
         Option(
             PLACE,
-            "A packed dataset; for --method partial a token store.",
+            "A packed dataset; for --method=partial a token store.",
             metavar="SOURCE",
             positional=True,
         ),

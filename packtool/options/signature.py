@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 import textwrap
 from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
-from packtool.errors import PacktoolError
 from packtool.options.check import checked, suggest
-from packtool.options.declare import Declared, declared, flag
-from packtool.options.kinds import FLAG
+from packtool.options.declare import Declared, declared
+from packtool.support.spelling import in_python
 
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -51,13 +49,7 @@ def takes(arguments: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P,
                 taken.bind(*args, **kwargs)
             except TypeError as error:
                 raise TypeError(f"{function.__name__}() {_meant(str(error), kwargs, taken)}") from None
-            try:
-                return function(checked(arguments(*args, **kwargs)))
-            except PacktoolError as error:
-                keywords = _keywords(str(error), options.values())
-                if keywords and not getattr(error, "__notes__", ()):
-                    error.add_note(f"In Python: {', '.join(keywords)}")
-                raise
+            return function(checked(arguments(*args, **kwargs)))
 
         assert isinstance(arguments, type)
         options, parameters = declared(arguments), inspect.signature(arguments).parameters.values()
@@ -68,25 +60,6 @@ def takes(arguments: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P,
         return call
 
     return decorate
-
-
-def _keywords(message: str, options: Iterable[Declared]) -> list[str]:
-    """Say how the switches that a message names are written in Python, in the order in which it names them.
-
-    A traceback shows it below the message, which names options as they are typed; the command line does not. Of options
-    with a value, the keyword is what is typed.
-
-    >>> from packtool.options.pack import PackArguments
-    >>> _keywords("give --overwrite, or --mix a=2 and --no-shuffle", declared(PackArguments).values())
-    ['--overwrite is overwrite=True', '--no-shuffle is shuffle=False']
-    """
-    written = {}
-    for option in options:
-        if option.option.kind is FLAG:
-            written[option.flag] = f"{option.name}=True"
-            written[flag(f"no_{option.name}")] = f"{option.name}=False"
-    named = dict.fromkeys(re.findall(r"(?<!\S)--[a-z][a-z-]*[a-z]", message))
-    return [f"{typed} is {written[typed]}" for typed in named if typed in written]
 
 
 def _meant(what: str, given: Iterable[str], taken: inspect.Signature) -> str:
@@ -114,7 +87,7 @@ def _with_arguments(doc: str, options: Iterable[Declared]) -> str:
 
 def _described(declaration: Declared) -> str:
     """Describe an option for Python: its effect, unit and default."""
-    text = declaration.help
+    text = in_python(declaration.help)
     if declaration.option.unit and declaration.option.unit not in text.lower():
         text += f" In {declaration.option.unit}."
     if declaration.required:

@@ -34,7 +34,7 @@ _COMPARED = Needs("compare", "leave it out", code="option-not-taken")
 def _tried(name: str, **changed: Any) -> Option:
     """Declare an option of plans again, for the compared strategies that take it."""
     of_pack = declared(PackOptions)[name].option
-    needs = Needs("compare", "add --compare all", code="option-not-taken")
+    needs = Needs("compare", "add --compare=all", code="option-not-taken")
     return replace(of_pack, not_taken_by=(), instead="", required=False, recorded=False, needs=needs, **changed)
 
 

@@ -152,7 +152,7 @@ class ConversationOptions:
             TAGS,
             "Take what lies between these tags for reasoning, too; may be given several times.",
             default="<think>,</think> alone",
-            needs=Needs("reasoning", "give --reasoning mask or drop with it", ("mask", "drop")),
+            needs=Needs("reasoning", "give --reasoning=mask, or drop, with it", ("mask", "drop")),
         ),
     ] = ()
     tool_calls: Annotated[
@@ -340,7 +340,7 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
             "Fail if more records than this can't be used, or a larger share of all, such as 1%.",
             "Rarely needed",
             low=0,
-            needs=Needs("on_error", "give --on-error skip or quarantine with it", ("skip", "quarantine")),
+            needs=Needs("on_error", "give --on-error=skip, or quarantine, with it", ("skip", "quarantine")),
         ),
     ] = None
     max_record_bytes: Annotated[

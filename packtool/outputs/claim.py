@@ -433,7 +433,7 @@ def _require_whole(place: Place) -> None:
         place.require(files)
     except DataError as error:
         what = "listed, but not there as it was written"
-        remedy = "copy it again, or give --overwrite to make all of it again"
+        remedy = "copy it again, or give --overwrite=True to make all of it again"
         raise DataError("missing-shard", what, remedy=remedy, where=error.where) from None
 
 
@@ -446,7 +446,7 @@ def _not_resumed(place: Place, there: There, state: State, by: Mark | Made | Non
     """
     if by is None:
         what = "not empty, and not the output of an interrupted run"
-        remedy = "give --overwrite, or give another output"
+        remedy = "give --overwrite=True, or give another output"
         if isinstance(there, Begun):
             what = "holds unfinished work whose marker is damaged"
         elif isinstance(there, Other):  # --overwrite would not remove it
@@ -461,20 +461,21 @@ def _not_resumed(place: Place, there: There, state: State, by: Mark | Made | Non
         what = f"begun with other options: {', '.join(differ)}"
     else:
         what = "begun with these options, but a file that it reads has changed since, or packtool's version"
-    remedy = "give the same ones, or give --overwrite to start again"
+    remedy = "give the same ones, or give --overwrite=True to start again"
     return UsageError("resume-differs", what, remedy=remedy, where=str(place))
 
 
 def _not_empty(place: Place, there: There) -> UsageError:
     """Return the error for a place that is not empty, given neither --resume nor --overwrite."""
     if isinstance(there, Finished):
-        what, remedy = f"holds a finished {manifests.kind_at(place)} already", "give --overwrite to replace it"
+        what, remedy = f"holds a finished {manifests.kind_at(place)} already", "give --overwrite=True to replace it"
     elif isinstance(there, Begun):
         command = "command" if there.mark is None else f"packtool {there.mark.command}"
         what = f"holds the unfinished work of an interrupted {command}"
-        remedy = "give --resume to go on, --overwrite to start again"
+        remedy = "give --resume=True to go on, --overwrite=True to start again"
     elif _leftovers(there):
-        what, remedy = "holds leftovers of unfinished work", "give --resume or --overwrite: both remove them, and begin"
+        what = "holds leftovers of unfinished work"
+        remedy = "give --resume=True or --overwrite=True: both remove them, and begin"
     else:
         what = f"holds {min(there.names).partition('/')[0]} already"
         remedy = "choose another output, or move it away"

@@ -131,5 +131,5 @@ def mark_again(place: Place, mark: bytes) -> bool:
 def taken(place: Place) -> DataError:
     """Return the error for an output that another run writes to, or has finished."""
     what = "another run of packtool is writing here, or has finished just now"
-    remedy = "let one of them end, then run the command again with --resume, or choose another output"
+    remedy = "let one of them end, then run the command again with --resume=True, or choose another output"
     return DataError("output-in-use", what, remedy=remedy, where=str(place))

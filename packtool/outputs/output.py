@@ -181,7 +181,7 @@ class Output:
                 what = f"has {found} bytes, not {size} as it was written"
                 if found is None:
                     what = "is not there any more"
-                remedy = "run the command again with --resume"
+                remedy = "run the command again with --resume=True"
                 raise DataError("missing-shard", what, remedy=remedy, where=self.place.where(name))
         require_mark(self.place, self.mark)
         # Leftovers of attempts that were given up go. So does a manifest that is here already: its run lost the place
@@ -240,16 +240,16 @@ class Output:
 
         Raises:
             DataError: the disk is full: the system's error names neither the output nor a remedy. Or the object store
-                failed: uploaded files stay, so its remedy becomes to run again with --resume.
+                failed: uploaded files stay, so its remedy becomes to run again with --resume=True.
         """
         self.release()
         if isinstance(error, DataError) and error.code in ("store-unreachable", "store-denied"):
             again = ", then run the command again"
-            remedy = f"{error.remedy.removesuffix(again)}{again} with --resume"
+            remedy = f"{error.remedy.removesuffix(again)}{again} with --resume=True"
             raise DataError(error.code, error.what, remedy=remedy, where=error.where) from None
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             what = "disk quota exceeded"
             if error.errno == errno.ENOSPC:
                 what = "no space left on the device"
-            remedy = "free some space, then run the command again with --resume: what is finished is kept"
+            remedy = "free some space, then run the command again with --resume=True: what is finished is kept"
             raise DataError("disk-full", what, remedy=remedy, where=str(self.place)) from None

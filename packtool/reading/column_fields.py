@@ -47,7 +47,7 @@ def require_columns(fields: Iterable[str], known: Collection[str]) -> None:
             what = f"there is no column {name!r}; there are {', '.join(known)}"
             remedy = suggest(name, list(known))
         else:
-            what, remedy = f"there is no column {name!r}", f"pack again with --keep {name or 'FIELD'}"
+            what, remedy = f"there is no column {name!r}", f"pack again with --keep={name or 'FIELD'}"
         raise UsageError("unknown-column", what, remedy=remedy, where="fields")
 
 
@@ -84,7 +84,7 @@ class BlendedColumns:
         categories = [source for source, names in lists.items() if names is not None]
         if numbers and categories:
             what = f"column {name} has numbers in {numbers[0]}, and categories in {categories[0]}"
-            remedy = f"pack one of them again, with --keep {name} or --keep {name}:number in both"
+            remedy = f"pack one of them again, with --keep={name} or --keep={name}:number in both"
             self._differ[name] = UsageError("sources-differ", what, remedy=remedy, where="fields")
             return
         if numbers:

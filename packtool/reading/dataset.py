@@ -164,7 +164,7 @@ class _OpenedDataset:
         if between:
             what += f", and {between} times padding between them"
         else:
-            remedy += f", or pack with --max-documents-per-row {room}"
+            remedy += f", or pack with --max-documents-per-row={room}"
             limit = self.manifest.options.get("max_documents_per_row")
             remedy += "" if limit is None else f" in place of {limit}"
         raise UsageError("bad-option", what, remedy=remedy, where="pad_cu_seqlens")
@@ -407,7 +407,7 @@ class BucketDataset(_OpenedDataset):
             raise UsageError(
                 "no-batches",
                 "the dataset has no batches",
-                remedy="make them with packtool shuffle --method bucket, or read dataset.epoch(batch_tokens=N)",
+                remedy="make them with `packtool shuffle --method bucket`, or read dataset.epoch(batch_tokens=N)",
                 where=str(self.recipe.place),
             )
         return self.batches

@@ -200,7 +200,7 @@ class ComputedRows(Rows, ABC):
     @property
     def order(self) -> I64:
         what = "these rows are packed anew, or cut anew from rotated lanes: no order of the stored rows gives them"
-        remedy = "write them, with packtool pack --epoch or packtool shuffle --method partial --epoch"
+        remedy = "write them, with `packtool pack --epoch N` or `packtool shuffle --method partial --epoch N`"
         raise UsageError("no-order", what, remedy=remedy, where=str(self._stored.place))
 
     def _take(self, rows: I64, column: PackedBucket) -> RowArray:

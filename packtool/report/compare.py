@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from packtool.engines import Engine, Worker
 from packtool.errors import UsageError
-from packtool.options.declare import flag
 from packtool.options.shared import DEFAULT_SEED
 from packtool.planning.metrics.ledger import balance
 from packtool.planning.metrics.lengths import LengthCounts
@@ -35,6 +34,7 @@ from packtool.planning.shuffling.permutation import COMPARED, keys
 from packtool.report import dataset_report
 from packtool.report.types import Comparison, StrategyOptions, Timing, Trial
 from packtool.report.verdict import advise, verdicts
+from packtool.support.spelling import flag
 from packtool.support.temporary import temporary_directory
 from packtool.writing.layout import Layout
 
@@ -136,7 +136,7 @@ def _of_strategy(strategy: Strategy, sequence_lengths: Sequence[int], given: Map
             raise UsageError(
                 "missing-option",
                 f"the strategy {strategy.name} needs the length of a row",
-                remedy="give --sequence-length, such as 2048 or 2048,8192",
+                remedy="give --sequence-length=2048, or several such as 2048,8192",
                 where="--sequence-length",
             )
         options = [replace(options[0], sequence_length=size) for size in dict.fromkeys(sequence_lengths)]

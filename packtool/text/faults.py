@@ -19,7 +19,7 @@ REASONS = {
     "damaged-file": "replace the file",
     "foreign-file": "leave it out with --exclude",
     "record-too-large": "raise --max-record-bytes",
-    "special-token": "remove it, or give --special-tokens text to encode it as plain text",
+    "special-token": "remove it, or give --special-tokens=text to encode it as plain text",
 }
 """Codes of faults, with what to do about each where nothing better is known."""
 

@@ -50,7 +50,7 @@ def require_columns(corpus: Corpus, wanted: Sequence[KeptField]) -> None:
             continue
         if not known:
             what = f"the stores keep no columns, so there is no {field.name!r}"
-            remedy = f"tokenize again with --columns {field.name}"
+            remedy = f"tokenize again with --columns={field.name}"
         else:
             what = f"no store has a column {field.name!r}; there are {', '.join(known)}"
             remedy = suggest(field.name, list(known))
@@ -85,7 +85,7 @@ def kept_values(corpus: Corpus, field: KeptField) -> KeptValues:
 def _read_numbers(corpus: Corpus, name: str, firsts: I64, out: npt.NDArray[Any]) -> None:
     """Fill in the numbers of the documents that are taken: what the others hold may be anything."""
     taken = corpus.taken()
-    remedy = f"leave such documents out with --where, or give --keep {name} to keep each different text as a category"
+    remedy = f"leave such documents out with --where, or give --keep={name} to keep each different text as a category"
     for store, begin in zip(corpus.stores, firsts.tolist(), strict=False):
         if name not in store.kept_fields:
             continue

@@ -101,7 +101,7 @@ def read(files: Sequence[ScratchFile], whole: Atoms) -> None:
             raise DataError(
                 "damaged-scratch",
                 "an unfinished file is gone, or has changed since it was written, as after a power failure",
-                remedy="start again with --overwrite",
+                remedy="start again with --overwrite=True",
                 where=scratch.place.where(scratch.name),
             )
 

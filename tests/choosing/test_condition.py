@@ -171,7 +171,7 @@ REFUSED = {
     "tokens": "tokens is neither true nor false",
     "tokens == '5'": "tokens is a number. Compare it with one",
     "nosuch == 1": "'nosuch' was not kept with the documents of ",
-    "id == 'a'": "id: its documents have none. Tokenize with --id-field",
+    "id == 'a'": "id: its documents have none. Tokenize with id_field",
     "lang >= 3": "is not a number. Compare it as the text that it is",
     "score >= 3": "score >= 3: the field is missing in {missing} documents (first: a.jsonl:{first})",
 }
@@ -246,7 +246,7 @@ def test_numbers_that_are_wrong_name_their_document(tmp_path: Path) -> None:
 def test_without_provenance_files_and_lines_are_refused(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text('{"text": "a", "s": 1}\n{"text": "b"}\n')
     packtool.tokenize(tmp_path / "in.jsonl", tmp_path / "in", columns=["s"], workers=1, provenance=False)
-    with pytest.raises(UsageError, match="--no-provenance"):
+    with pytest.raises(UsageError, match="provenance=False"):
         packtool.stats(tmp_path / "in", where="line > 1")
     with pytest.raises(UsageError, match=r"s > 0: the field is missing in 1 document \(first: .*document 1\)"):
         packtool.stats(tmp_path / "in", where="s > 0")

@@ -57,12 +57,12 @@ def test_what_holds_nothing_out_is_refused_by_name(stores: list[Path], tmp_path:
     with amended(tmp_path / "old") as manifest:
         del manifest["choice"]["options"]["holdout_bound"]
     cases: dict[str, dict[str, Any]] = {
-        "all: nothing was held out of it. Name a dataset that was packed with --holdout": {"holdout_of": "all"},
+        "all: nothing was held out of it. Name a dataset that was packed with holdout": {"holdout_of": "all"},
         "old: it held out 40 documents, and does not say of which hash on. Pack it again": {"holdout_of": "old"},
         "a token store, where a packed dataset is needed": {"holdout_of": stores[0]},
-        "--holdout-of: has no effect with --holdout. Leave it out": {"holdout_of": "old", "holdout": "5%"},
-        "--holdout-of: has no effect with --holdout-seed": {"holdout_of": "old", "holdout_seed": 2},
-        "--part: has no effect without --holdout or --holdout-of": {"part": "holdout"},
+        "holdout_of: has no effect with holdout. Leave it out": {"holdout_of": "old", "holdout": "5%"},
+        "holdout_of: has no effect with holdout_seed": {"holdout_of": "old", "holdout_seed": 2},
+        "part: has no effect without holdout or holdout_of": {"part": "holdout"},
     }
     for said, options in cases.items():
         if "holdout_of" in options:
@@ -127,5 +127,5 @@ exclude = "eval"
 def test_the_summary_says_how_others_take_it(stores: list[Path], tmp_path: Path, shell: Shell) -> None:
     said = shell("pack", stores[0], "-o", tmp_path / "p", "-L", 32, "--strategy", "bfd", "--holdout", "5 documents")
     assert f"The hold-out of 5 documents is drawn from these stores; for others: --holdout-of {tmp_path / 'p'}" in said
-    with pytest.raises(UsageError, match="--holdout: leaves out 2 of 2 documents"):
+    with pytest.raises(UsageError, match="holdout: leaves out 2 of 2 documents"):
         pack([store_of(tmp_path / "few", ["a", "b"])], tmp_path / "q", holdout="5 documents")

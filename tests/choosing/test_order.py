@@ -187,11 +187,11 @@ def test_rows_that_are_written_later_have_the_same_share(stores: list[Path], tmp
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"order_by": "nosuch"}, "--order-by: 'nosuch' was not kept with the documents of "),
+        ({"order_by": "nosuch"}, "order_by: 'nosuch' was not kept with the documents of "),
         ({"order_by": "repo:number"}, "a.jsonl:2: 'repo' is 'a', which is not a number"),
-        ({"order_by": "repo,-repo"}, "--order-by: 'repo' is named twice"),
-        ({"order_by": "repo,,date"}, "--order-by: '' names no field"),
-        ({"order_by": "repo", "epoch": 1}, "--order-by: has no effect with --epoch"),
+        ({"order_by": "repo,-repo"}, "order_by: 'repo' is named twice"),
+        ({"order_by": "repo,,date"}, "order_by: '' names no field"),
+        ({"order_by": "repo", "epoch": 1}, "order_by: has no effect with epoch"),
     ],
 )
 def test_refusals(stores: list[Path], tmp_path: Path, options: dict[str, Any], message: str) -> None:

@@ -31,46 +31,46 @@ from tests.choosing.web_and_wiki import pack
         ({"mix": ["web=1x", "code=1x"]}, "there is no store 'code' among the inputs"),
         ({"mix": ["web=1x", "web=1x", "wiki=1x"]}, "web is named twice"),
         ({"mix": ["web"]}, "'web' asks nothing of a store"),
-        ({"mix": ["web=0", "wiki=0"]}, "--mix: leaves out 300 of 300 documents, so none is left"),
-        ({"holdout": "0.001%", "part": "holdout"}, "--holdout: 0.001% holds out none of the 300 documents"),
-        ({"min_tokens": 500}, "--min-tokens: leaves out 300 of 300 documents, so none is left"),
+        ({"mix": ["web=0", "wiki=0"]}, "mix: leaves out 300 of 300 documents, so none is left"),
+        ({"holdout": "0.001%", "part": "holdout"}, "holdout: 0.001% holds out none of the 300 documents"),
+        ({"min_tokens": 500}, "min_tokens: leaves out 300 of 300 documents, so none is left"),
         (
             {"min_tokens": 500, "holdout": "50%", "part": "holdout"},
-            "--min-tokens: leaves out 300 of 300 documents, so none is left",
+            "min_tokens: leaves out 300 of 300 documents, so none is left",
         ),
-        ({"sample": "0%"}, "--sample: leaves out 300 of 300 documents, so none is left"),
+        ({"sample": "0%"}, "sample: leaves out 300 of 300 documents, so none is left"),
         ({"sample": "120%"}, "'120%' can't be used. Give a share of at most 1, such as 1%"),
-        ({"sample_interval": 64}, "--sample-interval: has no effect without --sample"),
-        ({"temperature": 2}, "--temperature: has no effect without --tokens"),
+        ({"sample_interval": 64}, "sample_interval: has no effect without sample"),
+        ({"temperature": 2}, "temperature: has no effect without tokens"),
         ({"temperature": "hot", "tokens": "1k"}, "'hot' can't be used. Give a number from 0.01 to 1000, such as 3.3"),
-        ({"temperature": 2, "tokens": "1k", "mix": {"web": 1, "wiki": 0}}, "--mix gives the shares already"),
-        ({"mix": {"web": "50%", "wiki": "50%"}}, "web=50% is a share, but there is no total. Give --tokens"),
-        ({"drop_duplicates": "no"}, "--drop-duplicates: 'no' can't be used. Give true or false"),
+        ({"temperature": 2, "tokens": "1k", "mix": {"web": 1, "wiki": 0}}, "mix gives the shares already"),
+        ({"mix": {"web": "50%", "wiki": "50%"}}, "web=50% is a share, but there is no total. Give tokens"),
+        ({"drop_duplicates": "no"}, "drop_duplicates: 'no' can't be used. Give true or false"),
         (
             {"mix": ["web=50%", "wiki=40%"], "tokens": "1k"},
             "the shares sum to 90%. Let them sum to 100%, or give weights",
         ),
-        ({"mix": ["web=0.5", "wiki=0.5"], "tokens": "1M"}, "epochs of web. Give --tokens "),
+        ({"mix": ["web=0.5", "wiki=0.5"], "tokens": "1M"}, "epochs of web. Give tokens="),
         ({"mix": ["web=0.5", "wiki=0.5"], "tokens": "-3"}, "'-3' can't be used. Give a number, such as 300B"),
         (
             {"mix": ["web=60", "wiki=40"]},
             "web=60 is a weight, but there is no total. Write web=60x for epochs, or give",
         ),
-        ({"mix": ["web=2x", "wiki=1"], "tokens": "1k"}, "web=2x is no part of --tokens. Give weights, such as web=3"),
-        ({"mix": ["web=5 documents", "wiki=1"], "tokens": "1k"}, "web=5 documents is no part of --tokens"),
+        ({"mix": ["web=2x", "wiki=1"], "tokens": "1k"}, "web=2x is no part of tokens. Give weights, such as web=3"),
+        ({"mix": ["web=5 documents", "wiki=1"], "tokens": "1k"}, "web=5 documents is no part of tokens"),
         ({"mix": ["web=50%", "wiki=1"], "tokens": "1k"}, "some stores have a weight, and others a percentage"),
         ({"mix": ["web=0", "wiki=0%"], "tokens": "1k"}, "all weights are zero"),
         ({"mix": ["web=1e3x", "wiki=1x"]}, "what is asked of web is '1e3x'"),
         ({"mix": ["web=0.5 documents", "wiki=1x"]}, "what is asked of web is '0.5 documents'"),
-        ({"mix": ["web=201 documents", "wiki=1x"]}, "201 documents of web, which has 200. Give 200 or fewer, or --max"),
+        ({"mix": ["web=201 documents", "wiki=1x"]}, "201 documents of web, which has 200. Give 200 or fewer, or max"),
         ({"mix": ["web=1M tokens", "wiki=1x"]}, "1,000,000 tokens of web, which has "),
-        ({"mix": ["web=2.5x", "wiki=1x"], "max_epochs": 2}, "2.5 epochs of web are more than --max-epochs 2"),
-        ({"stop": True}, "--stop: has no effect without --tokens. Say how many tokens are divided"),
+        ({"mix": ["web=2.5x", "wiki=1x"], "max_epochs": 2}, "2.5 epochs of web are more than max_epochs=2"),
+        ({"stop": True}, "stop: has no effect without tokens. Say how many tokens are divided"),
         ({"tokens": "1M"}, "of 1,000,000 tokens takes "),
         ({"tokens": "1M", "stop": True}, "the stores with a share give "),
         ({"holdout": "100%"}, "100% holds out all documents"),
         ({"holdout": "much"}, "'much' can't be used. Give a part, such as 0.5%, 1000 documents or 2M tokens"),
-        ({"part": "holdout"}, "has no effect without --holdout"),
+        ({"part": "holdout"}, "has no effect without holdout"),
         ({"shard_of": "0/4"}, "'0/4' can't be used. Give a part by its number, such as 1/8"),
         ({"exclude": "/nowhere"}, "can't be read (no such file or directory)"),
     ],
@@ -92,14 +92,14 @@ def test_lists_and_stores_that_do_not_fit(stores: list[Path], tmp_path: Path) ->
     with pytest.raises(PacktoolError, match=r"list:1: 'web\.jsonl' is not a document"):
         pack(stores, tmp_path / "p", exclude=tmp_path / "list")
     packtool.tokenize(stores[0].with_suffix(".jsonl"), tmp_path / "plain", provenance=False, workers=1)
-    with pytest.raises(UsageError, match="made with --no-provenance"):
+    with pytest.raises(UsageError, match="made with provenance=False"):
         pack([tmp_path / "plain"], tmp_path / "p", holdout="1%")
     assert len(Corpus([tmp_path / "plain"]).lengths()) == 200
 
 
 def test_a_store_named_twice_would_double_its_documents(stores: list[Path], tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(stores[0])
-    message = "link: named twice among the inputs. Name it once; --mix web=2x packs its documents twice."
+    message = 'link: named twice among the inputs. Name it once; mix="web=2x" packs its documents twice.'
     for call in (pack, lambda inputs, _: packtool.stats(inputs)):
         with pytest.raises(UsageError, match=message):
             call([stores[0], tmp_path / "link"], tmp_path / "p")
@@ -149,9 +149,9 @@ def test_stats_and_export_take_the_documents_that_pack_takes(stores: list[Path],
 
 def test_documents_of_rows_are_not_chosen(stores: list[Path], tmp_path: Path) -> None:
     pack(stores[:1], tmp_path / "packed")
-    with pytest.raises(UsageError, match=r"^--holdout: has no effect on packed datasets\. Leave it out: this "):
+    with pytest.raises(UsageError, match=r"^holdout: has no effect on packed datasets\. Leave it out: this "):
         packtool.stats(tmp_path / "packed", holdout="1%")
-    with pytest.raises(UsageError, match=r"^--holdout: has no effect on packed datasets\. Choose them when they "):
+    with pytest.raises(UsageError, match=r"^holdout: has no effect on packed datasets\. Choose them when they "):
         packtool.export(tmp_path / "packed", tmp_path / "e", format="mds", holdout="1%")
 
 

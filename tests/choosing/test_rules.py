@@ -44,7 +44,7 @@ def test_what_a_rule_reads_is_declared(bare: Path, tmp_path: Path, monkeypatch: 
     (tmp_path / "list.txt").write_text("in.jsonl:3\n")
     options = checked(PackArguments([bare], "p", strategy="bfd", sequence_length=32, **ASKED[name]))
     if reading_origins(options):
-        with pytest.raises(PacktoolError, match="made with --no-provenance"):
+        with pytest.raises(PacktoolError, match="made with provenance=False"):
             pack([bare], tmp_path / "p", **ASKED[name])
     else:
         assert pack([bare], tmp_path / "p", **ASKED[name]).manifest.choice

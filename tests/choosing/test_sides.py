@@ -72,7 +72,7 @@ def test_documents_without_a_value_are_said(tmp_path: Path) -> None:
     fewer = {"where": "repo is not None and tokens > 0", "holdout": "30%", "holdout_by": "repo"}
     pack([store], tmp_path / "q", **fewer)  # a warning would be an error
     bare = of_repositories(tmp_path / "bare", 20, provenance=False)
-    with pytest.raises(PacktoolError, match="bare: it was made with --no-provenance"):
+    with pytest.raises(PacktoolError, match="bare: it was made with provenance=False"):
         pack([bare], tmp_path / "r", holdout="30%", holdout_by="repo")
     pack([bare], tmp_path / "r", holdout="30%", holdout_by="repo", where="repo is not None")
 
@@ -80,10 +80,10 @@ def test_documents_without_a_value_are_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"holdout": "30%", "holdout_by": "nosuch"}, "--holdout-by: 'nosuch' was not kept with the documents of "),
-        ({"holdout_by": "repo"}, "--holdout-by: has no effect without --holdout"),
-        ({"holdout_by": "repo", "holdout_of": "p"}, "--holdout-by: has no effect without --holdout"),
-        ({"holdout": "30%", "holdout_by": ""}, "--holdout-by: an empty name. Give the name of a field"),
+        ({"holdout": "30%", "holdout_by": "nosuch"}, "holdout_by: 'nosuch' was not kept with the documents of "),
+        ({"holdout_by": "repo"}, "holdout_by: has no effect without holdout"),
+        ({"holdout_by": "repo", "holdout_of": "p"}, "holdout_by: has no effect without holdout"),
+        ({"holdout": "30%", "holdout_by": ""}, "holdout_by: an empty name. Give the name of a field"),
     ],
 )
 def test_what_can_not_decide_is_refused(tmp_path: Path, options: dict[str, Any], said: str) -> None:

@@ -76,10 +76,10 @@ def test_what_no_document_has_is_refused(store: Path) -> None:
                 command(store, name)
     with pytest.raises(DataError, match=r"no document came from x\.jsonl:2\. Look at that line"):
         packtool.show(store, find="x.jsonl:2")
-    with pytest.raises(UsageError, match="made with --no-provenance"):
+    with pytest.raises(UsageError, match="made with provenance=False"):
         packtool.find(store.with_name("nameless"), "x.jsonl:3")
-    with pytest.raises(UsageError, match=r"^--store: has no effect on token stores\. Leave it out\."):
+    with pytest.raises(UsageError, match=r"^store: has no effect on token stores\. Leave it out\."):
         packtool.find(store, "a", store=store)
     packtool.pack(store, store.parent / "packed", strategy="bfd", sequence_length=32)
-    with pytest.raises(UsageError, match=r"^--find: has no effect on packed datasets\. Give --row: packtool find says"):
+    with pytest.raises(UsageError, match=r"^find: has no effect on packed datasets\. Give row: packtool find says"):
         packtool.show(store.parent / "packed", find="a")

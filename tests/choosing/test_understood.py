@@ -51,11 +51,11 @@ def test_a_store_is_named_by_the_end_of_its_path(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"mix": {"web": "1x", "wiki": "1x"}}, "--mix: 'web' is the name of 2 stores. Name it a/web or b/web."),
-        ({"where": "store == 'web'"}, "--where: 'web' is the name of 2 stores. Name it a/web or b/web."),
+        ({"mix": {"web": "1x", "wiki": "1x"}}, "mix: 'web' is the name of 2 stores. Name it a/web or b/web."),
+        ({"where": "store == 'web'"}, "where: 'web' is the name of 2 stores. Name it a/web or b/web."),
         (
             {"where": "tokens > 0 or store != 'wikis'"},
-            "--where: there is no store 'wikis' among the inputs. Name it as its path ends: a/web, b/web or wiki.",
+            "where: there is no store 'wikis' among the inputs. Name it as its path ends: a/web, b/web or wiki.",
         ),
     ],
 )
@@ -165,7 +165,7 @@ def test_a_store_may_lie_on_one_side(stores: list[Path], tmp_path: Path) -> None
     assert train.manifest.choice.sources[2].left_out["other_side"].documents == 3
     assert pack([few], tmp_path / "p", holdout_of=tmp_path / "held", part="holdout").manifest.documents == 3
     assert pack([few], tmp_path / "all", holdout="100%", part="holdout").manifest.documents == 3
-    with pytest.raises(PacktoolError, match="--holdout: leaves out 3 of 3 documents, so none is left"):
+    with pytest.raises(PacktoolError, match="holdout: leaves out 3 of 3 documents, so none is left"):
         pack([few], tmp_path / "q", holdout_of=tmp_path / "held")
 
 
@@ -191,7 +191,7 @@ def test_tokens_alone_go_by_size(stores: list[Path], tmp_path: Path) -> None:
     one = taken(pack(stores[:1], tmp_path / "one", tokens=1000))
     assert abs(one[0][1] - 1000) < 40
     assert taken(pack(stores[:1], tmp_path / "same", mix={"web": 7}, tokens=1000)) == one
-    with pytest.raises(PacktoolError, match=rf"Give --tokens {web} or fewer, --max-epochs 2\."):
+    with pytest.raises(PacktoolError, match=rf"Give tokens={web} or fewer, max_epochs=2\."):
         pack(stores[:1], tmp_path / "p", tokens=2 * web)
 
 

@@ -196,6 +196,13 @@ def test_an_error_under_json_is_json(place: Path, shell: Shell) -> None:
     assert shell.err == "packtool: error[missing-input]: nowhere: no such file or directory. Check the path.\n"
 
 
+def typed(error: Exception) -> str:
+    """What the command line says of an error of the system."""
+    explained = failures.explain(error)
+    assert explained is not None
+    return explained.typed()
+
+
 LOADS = [
     ImportError("libarrow.so.2300: failed to map segment from shared object"),
     ImportError("Original error was: libopenblas.so: cannot allocate memory in static TLS block"),
@@ -209,10 +216,10 @@ def test_a_library_for_which_there_is_no_room(error: Exception, monkeypatch: pyt
     said = (
         "not enough memory to load a library, of which ulimit -v allows 1.07 GB. Give less --memory or fewer --workers"
     )
-    assert str(failures.explain(error)) == f"{said}, or raise the limit."
+    assert typed(error) == f"{said}, or raise the limit."
     assert isinstance(failures.explain(SystemError("NULL without an exception")), DataError)
     monkeypatch.setattr(resource, "getrlimit", lambda which: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    assert str(failures.explain(MemoryError())) == "not enough memory. Give less --memory or fewer --workers."
+    assert typed(MemoryError()) == "not enough memory. Give less --memory or fewer --workers."
     assert failures.explain(SystemError("NULL without an exception")) is None
     assert failures.explain(ImportError("No module named x")) is None
 
@@ -227,7 +234,7 @@ def test_memory_and_sizes_that_the_system_refuses_have_a_name(monkeypatch: pytes
             "a.npy: larger than the file system lets a file be. Write to",
         ),
     ):
-        assert str(failures.explain(error)).startswith(said)
+        assert typed(error).startswith(said)
 
 
 @pytest.mark.parametrize("limit", [1 << 10, 1 << 13, 1 << 15])

@@ -70,7 +70,7 @@ def test_an_option_in_a_file_is_blamed_there(place: Path, shell: Shell) -> None:
     (place / "c.toml").write_text(CONFIG, encoding="utf-8")
     words, begin = ("pack", "--config", "c.toml", "-o", "p"), "packtool: error[option-not-taken]: "
     assert shell.refused(*words, status=2).startswith(
-        f"{begin}c.toml:6: buckets: --strategy padding does not take this"
+        f'{begin}c.toml:6: buckets: strategy = "padding" does not take this'
     )
     assert shell.refused(*words, "--buckets", "64", status=2).startswith(f"{begin}--buckets: --strategy")
 

@@ -54,8 +54,8 @@ def test_a_file_may_have_it_and_is_blamed(place: Path) -> None:
     assert packtool(place, *base, "-o", "r", "--strategy", "decompose") == ""
     assert manifest(place / "r")["options"]["max_bucket"] == 2
     assert packtool(place, *base, "-o", "s", "--strategy", "concat") == (
-        "packtool: error[option-not-taken]: c.toml:2: max-bucket: --strategy concat does not take this option. "
-        "Leave it out, or use --strategy decompose.\n"
+        'packtool: error[option-not-taken]: c.toml:2: max-bucket: strategy = "concat" does not take this option. '
+        'Leave it out, or use strategy = "decompose".\n'
     )
 
 
@@ -69,11 +69,11 @@ def test_a_rule_is_one_line_more(place: Path, tmp_path: Path) -> None:
     shutil.copy(place / "ruled.py", tmp_path / "packtool/options/plans.py")
     (tmp_path / "c.toml").write_text("[pack]\nmax-bucket = 4\n", encoding="utf-8")
     base = ("pack", str(place / "store"), "--strategy", "decompose", "-L", "16", "-q")
-    said = "has no effect without --min-bucket. Give --min-bucket with it, such as 512.\n"
     found = packtool(tmp_path, *base, "-o", "v", "--max-bucket", "4")
-    assert found == f"packtool: error[bad-option]: --max-bucket: {said}"
+    said = "has no effect without --min-bucket. Give --min-bucket with it, such as 512."
+    assert found == f"packtool: error[bad-option]: --max-bucket: {said}\n"
     found = packtool(tmp_path, *base, "-o", "v", "--config", "c.toml")
-    assert found == f"packtool: error[bad-option]: c.toml:2: max-bucket: {said}"
+    assert found == f"packtool: error[bad-option]: c.toml:2: max-bucket: {said.replace('--', '')}\n"
     assert packtool(tmp_path, *base, "-o", "v", "--max-bucket", "4", "--min-bucket", "2") == ""
     assert re.search(
         r"--max-bucket N +decompose: the longest row\. Needs\s+--min-bucket\.", packtool(tmp_path, "pack", "-h")

@@ -24,12 +24,12 @@ def refused(arguments: object, *chosen: str) -> str:
 @pytest.mark.parametrize(
     ("method", "options", "message"),
     [
-        ("atom", {"batch_size": 3}, "[option-not-taken] --batch-size: --method atom does not take this option. Leave "),
-        ("partial", {"batch_size": 3}, "[missing-option] --sequence-length: --method partial needs this option. Give "),
-        ("bucket", {"batch_tokens": 3, "atom_size": 2}, "[option-not-taken] --atom-size: --method bucket does not"),
-        ("atom", {"epoch": -1}, "[bad-option] --epoch: -1 is out of range. Give a number from 0 to 2^32 - 1."),
-        ("atom", {"workers": 0}, "[bad-option] --workers: 0 is out of range. Give 1 or more."),
-        ("bucket", {"remainder": "dorp"}, "[bad-option] --remainder: 'dorp' is not a known value. Did you mean drop?"),
+        ("atom", {"batch_size": 3}, '[option-not-taken] batch_size: method="atom" does not take this option. Leave '),
+        ("partial", {"batch_size": 3}, '[missing-option] sequence_length: method="partial" needs this option. Give '),
+        ("bucket", {"batch_tokens": 3, "atom_size": 2}, '[option-not-taken] atom_size: method="bucket" does not'),
+        ("atom", {"epoch": -1}, "[bad-option] epoch: -1 is out of range. Give a number from 0 to 2^32 - 1."),
+        ("atom", {"workers": 0}, "[bad-option] workers: 0 is out of range. Give 1 or more."),
+        ("bucket", {"remainder": "dorp"}, "[bad-option] remainder: 'dorp' is not a known value. Did you mean drop?"),
     ],
 )
 def test_shuffles(method: str, options: dict[str, Any], message: str) -> None:
@@ -38,7 +38,7 @@ def test_shuffles(method: str, options: dict[str, Any], message: str) -> None:
 
 
 def test_functions_check_as_the_command_line_does() -> None:
-    with pytest.raises(UsageError, match=r"--seed: -1 is out of range. Give a number from 0 to 2"):
+    with pytest.raises(UsageError, match=r"seed: -1 is out of range. Give a number from 0 to 2"):
         packtool.pack("store", "packed", strategy="bfd", sequence_length=8, seed=-1)
 
 
@@ -58,11 +58,11 @@ COUNTS = "a list of whole numbers, such as 2048,8192"
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"buckets": "512,b"}, f"--buckets: '512,b' can't be used. Give {COUNTS}."),
-        ({"sequence_length": True}, f"--sequence-length: True can't be used. Give {COUNT}."),
-        ({"sequence_length": 0.5}, f"--sequence-length: 0.5 can't be used. Give {COUNT}."),
-        ({"sequence_length": 8, "shuffle": "no"}, "--shuffle: 'no' can't be used. Give true or false."),
-        ({"sequence_length": 8, "seed": "x"}, "--seed: 'x' can't be used. Give a whole number."),
+        ({"buckets": "512,b"}, f"buckets: '512,b' can't be used. Give {COUNTS}."),
+        ({"sequence_length": True}, f"sequence_length: True can't be used. Give {COUNT}."),
+        ({"sequence_length": 0.5}, f"sequence_length: 0.5 can't be used. Give {COUNT}."),
+        ({"sequence_length": 8, "shuffle": "no"}, "shuffle: 'no' can't be used. Give true or false."),
+        ({"sequence_length": 8, "seed": "x"}, "seed: 'x' can't be used. Give a whole number."),
     ],
 )
 def test_numbers_given_from_python_as_something_else(options: dict[str, Any], message: str) -> None:
@@ -73,7 +73,7 @@ def test_numbers_given_from_python_as_something_else(options: dict[str, Any], me
 
 @pytest.mark.parametrize("size", [1 << 63, 10**400])
 def test_numbers_that_no_array_holds(size: int) -> None:
-    with pytest.raises(UsageError, match=r"--batch-size: \d+ is out of range\. Give a number from 1 to 2\^63 - 1"):
+    with pytest.raises(UsageError, match=r"batch_size: \d+ is out of range\. Give a number from 1 to 2\^63 - 1"):
         packtool.stats("nothing", batch_size=size)
-    with pytest.raises(UsageError, match=r"--sequence-length: .* is out of range"):
+    with pytest.raises(UsageError, match=r"sequence_length: .* is out of range"):
         packtool.stats("nothing", sequence_length=[64, size])

@@ -47,7 +47,7 @@ def test_shares_are_exact() -> None:
         assert PackOptions(max_repetition=written).repetition == Fraction(3, 10)
     with pytest.raises(
         UsageError,
-        match=r"--max-repetition: 'x' can't be used. Give a share of at most 1, such as 1%.",
+        match=r"max_repetition: 'x' can't be used. Give a share of at most 1, such as 1%.",
     ):
         checked(PackOptions(max_repetition="x"))
 

@@ -11,11 +11,12 @@ import pytest
 from packtool.errors import UsageError
 from packtool.options import kinds
 from packtool.options.check import check_input, check_together, checked
-from packtool.options.declare import Declared, Needs, Only, declared, flag
+from packtool.options.declare import Declared, Needs, Only, declared
 from packtool.options.order import ORDER
 from packtool.options.stats import StatsArguments
 from packtool.options.tokenize import TokenizeArguments
 from packtool.options.where import WHERE
+from packtool.support.spelling import as_typed
 from tests.options.test_declare import COMMANDS
 
 RULED = [
@@ -83,21 +84,23 @@ def test_an_option_that_breaks_a_rule_is_refused_and_one_that_keeps_it_is_not(ar
     beside: dict[str, Any] = {}
     if rules.needs is not None:
         assert rules.needs.name in options
-        what = f"[{rules.needs.code}] {each.flag}: has no effect w"
+        what = f"[{rules.needs.code}] {each.name}: has no effect w"
         assert refused(checked, given(arguments, each.name)).startswith(what)
         for value in rules.needs.values or [some(options[rules.needs.name])]:
             beside = {**needed(options, each), rules.needs.name: value}
             checked(given(arguments, each.name, **beside))
     if rules.excludes is not None:
         for other in rules.excludes.names:
-            what = f"[{rules.excludes.code}] {each.flag}: has no effect with {flag(other)}. "
+            what = f"[{rules.excludes.code}] {each.name}: has no effect with {other}. "
             assert refused(checked, given(arguments, each.name, other, **beside)).startswith(what)
         checked(given(arguments, each.name, **beside))
     if rules.only is not None:
         both = checked(given(arguments, each.name, **beside))
         kinds = {kind for of in declared(arguments).values() if of.option.only for kind in of.option.only.inputs}
         for kind in kinds - set(rules.only.inputs):
-            assert refused(check_input, both, kind).startswith(f"[{rules.only.code}] --")
+            said = refused(check_input, both, kind)
+            assert said.startswith(f"[{rules.only.code}] ")
+            assert f": has no effect on {kind}. " in said
         check_input(given(arguments), next(iter(kinds)))
 
 
@@ -107,25 +110,25 @@ def test_help_and_the_reference_tell_the_rule(arguments: Any, each: Declared) ->
     section = PAGE.partition(f"\n## packtool {command}\n")[2].partition("\n## ")[0]
     [line] = re.findall(rf"^\|[^|]*`(?:-\w, )?{each.flag}(?![\w-]).*$", section, re.MULTILINE)
     for rule in (each.option.needs, each.option.excludes, each.option.only):
-        assert rule is None or (rule.help in each.help and rule.help in line)
+        assert rule is None or (rule.help in each.help and as_typed(rule.help) in line)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"fim_seed": 1}, "[option-not-taken] --fim-seed: has no effect without --fim-rate. Give --fim-rate with it, "),
-        ({"max_errors": 1}, "[bad-option] --max-errors: has no effect while --on-error is fail. Give --on-error skip"),
+        ({"fim_seed": 1}, "[option-not-taken] fim_seed: has no effect without fim_rate. Give fim_rate with it, "),
+        ({"max_errors": 1}, '[bad-option] max_errors: has no effect while on_error is fail. Give on_error="skip"'),
         (
             {"text_field": "a", "ids_field": "b"},
-            "[option-not-taken] --text-field: has no effect with --ids-field. Leave one of the two out.",
+            "[option-not-taken] text_field: has no effect with ids_field. Leave one of the two out.",
         ),
         (
             {"ids_field": "a", "conversations": "b"},
-            "[bad-option] --ids-field: has no effect with --conversations. Leave one of the two out.",
+            "[bad-option] ids_field: has no effect with conversations. Leave one of the two out.",
         ),
-        ({"fim_spm_rate": "7%", "max_errors": 1}, "[option-not-taken] --fim-spm-rate: "),  # the first as declared
-        ({"id_field": ""}, "[bad-option] --id-field: an empty name. Give the name of a field."),
-        ({"columns": ["a", ""]}, "[bad-option] --columns: an empty name. Give the name of a field."),
+        ({"fim_spm_rate": "7%", "max_errors": 1}, "[option-not-taken] fim_spm_rate: "),  # the first as declared
+        ({"id_field": ""}, "[bad-option] id_field: an empty name. Give the name of a field."),
+        ({"columns": ["a", ""]}, "[bad-option] columns: an empty name. Give the name of a field."),
     ],
 )
 def test_options_of_tokenize_beside_others(options: dict[str, Any], message: str) -> None:
@@ -135,11 +138,11 @@ def test_options_of_tokenize_beside_others(options: dict[str, Any], message: str
 @pytest.mark.parametrize(
     ("options", "held", "message"),
     [
-        ({"train_on": "all"}, "texts", "[bad-option] --train-on: has no effect on texts. Name the field of conv"),
-        ({"train_on": "all"}, "token ids", "[bad-option] --train-on: has no effect on token ids. Name the field of "),
-        ({"max_chars": 3}, "token ids", "[bad-option] --max-chars: has no effect on token ids. Give --min-tokens or"),
-        ({"fim_rate": 0}, "token ids", "[bad-option] --fim-rate: has no effect on token ids. Leave it out."),
-        ({"fim_rate": 0}, "conversations", "[bad-option] --fim-rate: has no effect on conversations. Leave it out."),
+        ({"train_on": "all"}, "texts", "[bad-option] train_on: has no effect on texts. Name the field of conv"),
+        ({"train_on": "all"}, "token ids", "[bad-option] train_on: has no effect on token ids. Name the field of "),
+        ({"max_chars": 3}, "token ids", "[bad-option] max_chars: has no effect on token ids. Give min_tokens or"),
+        ({"fim_rate": 0}, "token ids", "[bad-option] fim_rate: has no effect on token ids. Leave it out."),
+        ({"fim_rate": 0}, "conversations", "[bad-option] fim_rate: has no effect on conversations. Leave it out."),
     ],
 )
 def test_options_of_tokenize_on_another_kind_of_input(options: dict[str, Any], held: Any, message: str) -> None:
@@ -154,5 +157,5 @@ def test_values_that_mean_the_default_break_no_rule() -> None:
 
 def test_rules_in_words() -> None:
     assert Needs("a_b", "give it").help == "Needs --a-b."
-    assert Needs("a", "give it", ("x", "y", "z")).help == "Needs --a x, y or z."
+    assert Needs("a", "give it", ("x", "y", "z")).help == "Needs --a=x, y or z."
     assert Only(("texts",)).help == "Only for texts."

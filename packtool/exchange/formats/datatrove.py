@@ -86,7 +86,7 @@ def _require_loss(loss: np.ndarray[Any, Any], before: int, path: Path) -> None:
     wrong = np.flatnonzero(loss > 1)
     if len(wrong):
         what = f"byte {before + int(wrong[0])} is {loss[wrong[0]]}, neither 0 nor 1"
-        raise DataError("bad-mask", what, remedy="check the file, or give --ids-only", where=str(path))
+        raise DataError("bad-mask", what, remedy="check the file, or give --ids-only=True", where=str(path))
 
 
 def _companion(path: Path, kind: str) -> Path:

@@ -49,7 +49,7 @@ def bare_ids(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
         return
     dtype, first = _numpy_header(path)
     if options.asked and dtype.newbyteorder("<") != options.dtype:
-        what = f"a NumPy file of {dtype.name}, but --dtype {options.dtype.name} is given"
+        what = f"a NumPy file of {dtype.name}, but --dtype={options.dtype.name} is given"
         raise DataError("damaged-input", what, remedy="leave --dtype out: the file says it", where=str(path))
     yield from ids_in(path, dtype, first)
 
@@ -115,7 +115,7 @@ def _require_size(ids: np.ndarray[Any, np.dtype[Any]], path: Path) -> None:
     if len(ids) >= _ENOUGH and len(ids) % 2 == 0 and not ids[1::2].any() and ids[::2].any():
         what = f"every second id of {8 * ids.dtype.itemsize} bits is 0, as if ids were larger"
         remedy = (
-            f"give --dtype uint{16 * ids.dtype.itemsize}, or --dtype {ids.dtype.name} if they are as they should be"
+            f"give --dtype=uint{16 * ids.dtype.itemsize}, or --dtype={ids.dtype.name} if they are as they should be"
         )
         raise DataError("damaged-input", what, remedy=remedy.replace("uint64", "int64"), where=str(path))
 

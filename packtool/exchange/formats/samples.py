@@ -150,7 +150,7 @@ def columns_to_read(leaves: Iterable[Leaf], options: ReadOptions, path: Path) ->
     for leaf in wanted:
         if leaf.decode is None or len({each.name for each in wanted}) < len(wanted):
             what = f"column {leaf.name} is of type {leaf.kind}, not a list of numbers"
-            raise DataError("bad-ids", what, remedy="check --field, or give --ids-only", where=str(path))
+            raise DataError("bad-ids", what, remedy="check --field, or give --ids-only=True", where=str(path))
     return wanted
 
 

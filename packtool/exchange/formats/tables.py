@@ -163,7 +163,7 @@ def _listed(batch: pa.RecordBatch, before: int, name: str, path: Path) -> Column
     """Return a column of lists: integers, or for a mask also booleans or floats."""
 
     def bad(what: str, where: str = str(path)) -> DataError:
-        return DataError("bad-ids", what, remedy="check the file and --field, or give --ids-only", where=where)
+        return DataError("bad-ids", what, remedy="check the file and --field, or give --ids-only=True", where=where)
 
     column = batch.column(name)
     kind = _value_type(column.type)

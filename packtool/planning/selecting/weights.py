@@ -196,7 +196,7 @@ def epochs_of(weight: Weight, documents: int, tokens: int, name: str, most: int 
     """
     if weight.unit not in ("documents", "tokens") or not weight.number:
         if most is not None and weight.number > most:
-            what = f"{_shown(weight.number)} epochs of {name} are more than --max-epochs {most}"
+            what = f"{_shown(weight.number)} epochs of {name} are more than --max-epochs={most}"
             raise _bad_mixture(what, "change one of the two")
         return weight.number
     held = documents
@@ -206,7 +206,7 @@ def epochs_of(weight: Weight, documents: int, tokens: int, name: str, most: int 
         what = f"{int(weight.number):,} {weight.unit} of {name}, which has {held:,}"
         remedy = f"give {(most or 1) * held} or fewer"
         if held:
-            remedy += f", or --max-epochs {-(-weight.number // held)}"
+            remedy += f", or --max-epochs={-(-weight.number // held)}"
         raise _bad_mixture(what, remedy)
     return weight.number / held
 
@@ -275,13 +275,13 @@ def _too_few(
     epochs = share * budget / held
     what = f"{_percent(share)} of {budget:,} tokens takes {float(epochs):.6g} epochs of {name}"
     largest = min(most * has / part for has, part in zip(tokens, shares, strict=True) if part)
-    remedy = f"give --tokens {int(largest)} or fewer, "
+    remedy = f"give --tokens={int(largest)} or fewer, "
     if share < 1:
         fits = int(Fraction(most * held, budget) * _MILLION)  # rounded down
         remedy += f"{_percent(Fraction(fits, _MILLION))} of {name} or less, "
-    remedy += f"--max-epochs {-(-epochs // 1)}"
+    remedy += f"--max-epochs={-(-epochs // 1)}"
     if share < 1:
-        remedy += ", or --stop, so that the others give what it lacks"
+        remedy += ", or --stop=True, so that the others give what it lacks"
     return _too_many_tokens(what, remedy)
 
 

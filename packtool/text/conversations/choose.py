@@ -29,7 +29,7 @@ def check_conversations(options: TokenizeArguments) -> None:
         what = "the chat template says what begins a conversation"
         raise UsageError("bad-option", what, remedy="leave it out", where="--bos")
     if options.train_on == "all" and "mask" in (options.reasoning, options.tool_calls):
-        what, remedy = "nothing is masked with --train-on all", "give --train-on assistant"
+        what, remedy = "nothing is masked with --train-on=all", "give --train-on=assistant"
         raise UsageError("bad-option", what, remedy=remedy, where="--reasoning")
 
 
@@ -114,9 +114,9 @@ def _tags(pairs: Iterable[str]) -> tuple[tuple[str, str], ...]:
 def _no_default(templates: Mapping[str, str], where: str) -> UsageError:
     known = f": there are {', '.join(sorted(templates))}" if templates else ""
     what = f"the tokenizer has no {'default ' * bool(templates)}chat template{known}"
-    remedy = "give the model's own --tokenizer, whose files have one, or else --chat-template FILE"
+    remedy = "give the model's own --tokenizer, whose files have one, or else --chat-template=FILE"
     if templates:
-        remedy = "give the name of one: --chat-template NAME"
+        remedy = "give the name of one: --chat-template=NAME"
     return UsageError("no-chat-template", what, remedy=remedy, where=where)
 
 

@@ -59,7 +59,7 @@ def _fault(missing: Unshown, conversation: Conversation, template: ChatTemplate)
         return unsuited(what, 'write it as [{"type": "text", "text": "…"}]')
     remedy = "give another template with --chat-template"
     if missing.of_tools:
-        remedy = f"give --tool-calls drop, which leaves out tools, calls and their results, or {remedy[5:]}"
+        remedy = f"give --tool-calls=drop, which leaves out tools, calls and their results, or {remedy[5:]}"
     return unsuited(f"the chat template does not show {missing.what}", remedy)
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from packtool.errors import UsageError
 from packtool.formats.fields import KINDS, KNOWN
+from packtool.support.spelling import flag
 
 _NO_CONVERSATION = "no conversation: neither messages, conversations, nor prompt and completion"
 
@@ -66,17 +67,17 @@ class RecordLayout(msgspec.Struct, frozen=True):
         return {name: value for name, value in named.items() if value}
 
     def shown(self) -> str:
-        """Write it as options, to be pasted into a shell.
+        """Write it as options.
 
         >>> RecordLayout(prompt=("instruction", "input"), completion="output").shown()
-        '--prompt instruction,input --completion output'
+        '--prompt=instruction,input --completion=output'
         >>> RecordLayout("data.turns", turn=("speaker", "text")).shown()
-        '--conversations data.turns --message-fields speaker,text'
+        '--conversations=data.turns --message-fields=speaker,text'
         """
         words = []
         for name, value in self.options().items():
             text = value if isinstance(value, str) else ",".join(value)
-            words.append(f"--{name.replace('_', '-')} {shlex.quote(text)}")
+            words.append(f"{flag(name)}={shlex.quote(text)}")
         return " ".join(words)
 
 
@@ -132,8 +133,8 @@ UNREAD = (
     Unread(
         lambda record: record.keys() >= {"parent_id", "instruction", "output"},
         "one turn of a conversation, which goes on from its parent_id (H2O)",
-        "join each answer with what it answers, by parent_id, to lists of messages first, or give --prompt instruction "
-        "--completion output to read each turn by itself",
+        "join each answer with what it answers, by parent_id, to lists of messages first, or give --prompt=instruction "
+        "--completion=output to read each turn by itself",
     ),
     Unread(
         _has_labelled_steps,
@@ -175,7 +176,7 @@ def known_layout(
         UsageError: it is not clear which fields are meant.
 
     >>> known_layout(["id", "Question", "Answer"]).shown()
-    '--prompt Question --completion Answer'
+    '--prompt=Question --completion=Answer'
     >>> known_layout(["question", "passage", "answer"], prompt=("passage", "question")).completion
     'answer'
     """

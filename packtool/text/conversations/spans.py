@@ -350,12 +350,12 @@ def _of_prefixes(conversation: Conversation, template: ChatTemplate, text: str, 
     upto = text
     if number < len(conversation.messages) - 1:
         upto = render_messages(conversation, template, count=number + 1).text
-    # Before the check below, since its error says more: where it fails, `--train-on each` would fail, too.
+    # Before the check below, since its error says more: where it fails, `--train-on=each` would fail, too.
     begin = _begin(conversation, template, upto, number)
     if not text.startswith(upto):
         raise unsuited(
             f"the chat template renders message {number + 1} differently once others follow it, and marks none "
             "as generated, so it can't be told which tokens train",
-            "give --train-on each or last",
+            "give --train-on=each or last",
         )
     return begin, len(upto)

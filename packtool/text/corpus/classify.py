@@ -54,7 +54,7 @@ _LISTS = re.compile(rb"\s*\[\s*\[\s*\{")
 _MESSAGE = re.compile(rb"\s*\[\s*\{\s*\"(?:role|content|from|value)\"\s*:\s*\"")
 
 
-_SAY = "say what it is: --format jsonl, lines or text"
+_SAY = "say what it is: --format=jsonl, lines or text"
 
 
 def suffix_format(name: str) -> str | None:
@@ -304,7 +304,7 @@ def without_names(head: bytes) -> Fault | None:
         return not_read("an array of strings, not of records", "make records of them: jq -c '.[] | {text: .}'")
     if isinstance(element, int):
         what = "lists of numbers, not records that hold token ids"
-        return not_read(what, "make records of them: jq -c '{ids: .}', and give --ids-field ids")
+        return not_read(what, "make records of them: jq -c '{ids: .}', and give --ids-field=ids")
     if _LISTS.match(text):
         what = "an array of lists of messages, not of records that hold them"
         return not_read(what, "make records of them: jq -c '.[] | {messages: .}'")

@@ -148,7 +148,7 @@ def _require_nothing_more(name: str, value: Any, ids: list[int]) -> None:
         value = list(map(_number_of, value))
     what = said(name.rpartition(".")[2], value, ids)
     if what:
-        remedy = "packtool import obeys or explains it, --ids-only takes the ids alone"
+        remedy = "packtool import obeys or explains it; with --ids-only it takes the ids alone"
         raise Fault("bad-ids", f"field {name!r} says more of the ids: {what}; {remedy}")
 
 

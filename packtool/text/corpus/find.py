@@ -232,7 +232,7 @@ def _separated(files: list[CorpusFile], separator: str) -> list[CorpusFile]:
     for file in files:
         if file.format != "text" and file.fault is None:
             what = f"has no effect on {file.format}, as which {shown(file.location)} is read"
-            remedy = "leave it out, or give --format text to read the file as plain text"
+            remedy = "leave it out, or give --format=text to read the file as plain text"
             raise UsageError("option-not-taken", what, remedy=remedy, where="--separator")
     return [msgspec.structs.replace(file, separator=separator) for file in files]
 
@@ -254,7 +254,7 @@ def _check_names(options: TokenizeArguments) -> None:
             "stdin-twice", f"{stream} is named twice", remedy="name it once", where=max(once, key=once.count)
         )
     if once and options.resume:
-        remedy = "write it to a file first, or give --overwrite"
+        remedy = "write it to a file first, or give --overwrite=True"
         raise UsageError("stdin-no-resume", f"{stream} can't be resumed", remedy=remedy, where="--resume")
 
 
@@ -329,7 +329,7 @@ def find_files(
         what = f"files of {found.train} lie beside files of {', '.join(found.others)}, and all go into one store"
         remedy = "name the files of one of them"
         if found.include:
-            remedy = f"to take those of {found.train} alone, give --include {found.include}"
+            remedy = f"to take those of {found.train} alone, give --include={found.include}"
         warn("splits-together", what, remedy=remedy, where=str(location))
     return corpus.files
 

@@ -261,7 +261,7 @@ def _warn_of_both(record: Mapping[str, Any], text: str, where: str) -> bool:
         return False
     if layouts == USUAL:
         other = next(path for layout in USUAL for path in layout.paths if path in record)
-        remedy = "give --conversations auto to read the conversation instead"
+        remedy = "give --conversations=auto to read the conversation instead"
     elif layouts and layouts[0].prompt:
         other = next(path for path in layouts[0].paths if path != text)
         ending = "both as a conversation" if text in layouts[0].paths else "these instead"

@@ -27,7 +27,7 @@ _MODEL = not_read("the weights of a model", _NO_TEXT)
 _IMAGE = not_read("an image", _NO_TEXT)
 _SOUND = not_read("sound or video", _NO_TEXT)
 _PROGRAM = not_read("a program", _NO_TEXT)
-_LLMC = not_read("token ids of llm.c", "read them with packtool import --format llmc")
+_LLMC = not_read("token ids of llm.c", "read them with `packtool import --format llmc`")
 _ZIP = (
     (b"mimetypeapplication/epub", not_read("an EPUB book", _TEXT)),
     (b"mimetypeapplication/vnd.oasis", _OFFICE),
@@ -47,7 +47,7 @@ _MARKED: tuple[tuple[bytes, Fault], ...] = (
     (b"WARC/", not_read("a WARC file of web pages", "extract its text first, as trafilatura and datatrove do")),
     (b"version https://git-lfs", not_read("a pointer of Git LFS, not the file itself", "fetch it with git lfs pull")),
     (b"/annex/objects/", not_read("a pointer of git-annex, not the file itself", "fetch it with git annex get")),
-    (b"\x1e{", not_read("a sequence of JSON texts (RFC 7464)", "make lines of it first: jq --seq -c .")),
+    (b"\x1e{", not_read("a sequence of JSON texts (RFC 7464)", "make lines of it first: `jq --seq -c .`")),
     (b"%PDF-", not_read("a PDF file", _TEXT)),
     (b"%!PS", not_read("a PostScript file", _TEXT)),
     (b"{\\rtf", not_read("an RTF document", _TEXT)),
@@ -134,10 +134,10 @@ def foreign(head: bytes, format: str, *, asked: bool) -> Fault | None:
     if marked:
         return marked[0]
     if text.startswith(b"<mediawiki") and not asked:
-        return not_read("a dump of MediaWiki", "extract the text first, for example with WikiExtractor --json")
+        return not_read("a dump of MediaWiki", "extract the text first, for example with `WikiExtractor --json`")
     if text.startswith(b"<doc id=") and not asked:
         return not_read(
-            "articles of WikiExtractor between tags <doc>", "run it again with --json, which writes records"
+            "articles of WikiExtractor between tags <doc>", "run it again with `--json`, which writes records"
         )
     if text.startswith(b"<") and format not in ("text", "lines"):
         return not_read("a web page or XML, not the file itself", _PAGE_REMEDY)

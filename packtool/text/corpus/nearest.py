@@ -54,9 +54,9 @@ def nearest(record: Mapping[str, Any]) -> RecordLayout | None:
     """Return the layout that is most likely meant, of those by which the record is a conversation; None for none.
 
     >>> nearest({"question": "Why?", "human_answers": ["So.", "Or so."]}).shown()
-    "--prompt question --completion 'human_answers[0]'"
+    "--prompt=question --completion='human_answers[0]'"
     >>> nearest({"id": 1, "chat": [{"speaker": "bot", "text": "Hi"}]}).shown()
-    '--conversations chat --message-fields speaker,text'
+    '--conversations=chat --message-fields=speaker,text'
     """
     from packtool.text.conversations.record import conversation_of  # texts do without it
 
@@ -73,14 +73,14 @@ def options_for(record: Mapping[str, Any]) -> str:
     """Write the options by which a record is read as a conversation, or as a text; "" if none is known.
 
     >>> options_for({"id": 1, "body": "words"}), options_for({"id": 1})
-    ('--text-field body', '')
+    ('--text-field=body', '')
     """
     layout = nearest(record)
     if layout is not None:
         return layout.shown()
     for name, value in record.items():
         if type(value) is str and name.lower() in (*KINDS["text"], "chosen"):
-            return f"--text-field {name}"
+            return f"--text-field={name}"
     return ""
 
 

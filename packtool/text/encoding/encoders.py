@@ -80,12 +80,12 @@ def guarded(library: str, function: Any, *arguments: Any, loads: bool = False, *
 
 def mismatch_error(what: str, where: str = "--encoder") -> EncoderMismatchError:
     """Return the error for an encoder that is wrong."""
-    return EncoderMismatchError("encoder-mismatch", what, remedy="give --encoder tokenizers", where=where)
+    return EncoderMismatchError("encoder-mismatch", what, remedy="give --encoder=tokenizers", where=where)
 
 
 def unsuitable_error(what: str) -> EncoderUnsuitableError:
     """Return the error for a fast encoder that was asked for by name, or that turned out not to serve."""
-    remedy = "give --encoder auto or tokenizers"
+    remedy = "give --encoder=auto or tokenizers"
     return EncoderUnsuitableError("encoder-unsuitable", what, remedy=remedy, where="--encoder")
 
 

@@ -169,7 +169,7 @@ def info_of(
         bos_id, _ = special("bos", bos_token, vocab, configs, marks)
     elif not chats and any(config.get("add_bos_token") is True for config in configs):
         what = "its configuration says add_bos_token, but documents begin without a BOS"
-        remedy = "give --bos to begin every document with it, as the model was trained"
+        remedy = "give --bos=True to begin every document with it, as the model was trained"
         warn("bos-left-out", what, remedy=remedy, where=tokenizer.where)
     added = {content: vocab[content] for content in tokenizer.added if content in vocab}
     sha256 = hashlib.sha256(tokenizer.data).hexdigest()

@@ -107,7 +107,7 @@ def doubtful_eos(eos: str, vocab: Mapping[str, int], added: Collection[str]) -> 
     if not why:
         return None
     better = [token for token in candidates("eos", vocab, added) if token != eos]
-    remedy = f"give --eos-token {better[0]!r}" if better else "name another with --eos-token"
+    remedy = f"give --eos-token={better[0]!r}" if better else "name another with --eos-token"
     return TokenizerWarning("eos-doubtful", f"EOS is {eos!r}, {why}", f"to pretrain, {remedy}")
 
 

@@ -204,7 +204,7 @@ class Verified:
     def _wrong(self) -> EncoderMismatchError:
         name = self.recipe.encoder
         what = f"{name} and tokenizers give different ids for a text with this tokenizer"
-        return mismatch_error(what, f"--encoder {name}")
+        return mismatch_error(what, f"--encoder={name}")
 
 
 def _split(ids: U32, lengths: I64) -> list[U32]:

@@ -301,7 +301,7 @@ class Attempt:
             if self.recipe.on_error == "fail":
                 more = ""
                 if fault.alone:
-                    more = ", or give --on-error skip or quarantine"
+                    more = ", or give --on-error=skip, or quarantine"
                 raise fault.at(_place(span, file, reject, counts.records), more)
             counts.rejected[fault.code] = counts.rejected.get(fault.code, 0) + 1
             counts.lost += reject.lost
@@ -334,6 +334,6 @@ def too_many(limit: int | Fraction, where: str, example: str) -> DataError:
     return DataError(
         "too-many-errors",
         f"more than {allowed} records can't be used; {example}",
-        remedy="look at them with --on-error quarantine and a higher --max-errors",
+        remedy="look at them with --on-error=quarantine and a higher --max-errors",
         where=where,
     )

@@ -58,7 +58,7 @@ def warn_of_conversations(where: str, total: SpanCounts, files: Sequence[tuple[s
         remedy = "a model may not learn to stop there: take a template that writes one behind each answer, and marks it"
         warn("no-end", what, remedy=remedy, where=where)
     if chat.reasoning != "train" and total.conversations and not total.reasoning:
-        what = f"--reasoning {chat.reasoning} found none in {plural(total.conversations, 'conversation')}"
+        what = f"--reasoning={chat.reasoning} found none in {plural(total.conversations, 'conversation')}"
         warn("no-reasoning", what, remedy="leave the option out, or see which forms are read", where=where)
     if total.other_reasoning:
         seen, place = _first("first_other", files)
@@ -67,7 +67,7 @@ def warn_of_conversations(where: str, total: SpanCounts, files: Sequence[tuple[s
             f"{plural(total.other_reasoning, 'conversation')} of {total.conversations:,} {hold} what looks like "
             f"reasoning in a form that is not read: first {seen!r} in {place}"
         )
-        remedy = "name its tags with --reasoning-tags OPEN,CLOSE, or write it to reasoning_content"
+        remedy = "name its tags with --reasoning-tags=OPEN,CLOSE, or write it to reasoning_content"
         warn("other-reasoning", what, remedy=remedy, where=where)
     seen, place = _first("first_flag", files)
     if seen:

@@ -73,7 +73,7 @@ def choose_fim(options: FimOptions, tokenizer: FoundTokenizer) -> FillInTheMiddl
     found = _named(options.fim_tokens, tokenizer) if options.fim_tokens else sentinels(tokenizer.vocab)
     if found is None:
         what, remedy = "the tokenizer has no known sentinels to fill in the middle", "name three of its tokens"
-        raise UsageError("no-sentinels", what, remedy=f"{remedy} with --fim-tokens PRE,SUF,MID", where="--fim-rate")
+        raise UsageError("no-sentinels", what, remedy=f"{remedy} with --fim-tokens=PRE,SUF,MID", where="--fim-rate")
     if found.suffix_leads and options.fim_spm_rate != FimOptions.fim_spm_rate:
         what = f"with {' and '.join(found.texts)} there is one form alone, suffix first"
         raise UsageError("bad-option", what, remedy="leave it out", where="--fim-spm-rate")

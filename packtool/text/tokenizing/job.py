@@ -355,7 +355,7 @@ def _warn(place: Place, called: str, manifest: StoreManifest, special: Mapping[s
     corpora, perhaps from somebody who wants to end a document."""
     counts = manifest.counts
     if counts["rejected"]:
-        remedy = "tokenize with --on-error quarantine to see which, with the reasons"
+        remedy = "tokenize with --on-error=quarantine to see which, with the reasons"
         if manifest.rejected is not None:
             remedy = f"see {place.where(REJECTED)}"
         what = f"{plural(counts['rejected'], 'record')} could not be used"
@@ -382,9 +382,9 @@ def _warn(place: Place, called: str, manifest: StoreManifest, special: Mapping[s
         named = ", ".join(f"{names[int(number)]} ({times:,})" for number, times in most[:_NAMED])
         if len(most) > _NAMED:
             named += ", …"
-        hold, remedy = "texts hold", "give --special-tokens text to encode them as plain text"
+        hold, remedy = "texts hold", "give --special-tokens=text to encode them as plain text"
         if manifest.conversations:
             hold = "messages spell"
-            remedy = "give --special-tokens text to encode them as plain text, or clean the messages"
+            remedy = "give --special-tokens=text to encode them as plain text, or clean the messages"
         what = f"{hold} special tokens, which are encoded as such: {named}"
         warn("special-tokens", what, remedy=remedy, where=called)

@@ -60,7 +60,7 @@ def load(options: TokenizeArguments, kind: Input, text_bytes: int | None = None)
         config.get("split_special_tokens") is True for config in found.configs
     ):
         what = "its configuration asks for split_special_tokens, which is not done by itself"
-        remedy = "give --special-tokens text to encode special tokens in texts as plain text"
+        remedy = "give --special-tokens=text to encode special tokens in texts as plain text"
         warn("tokenizer-options", what, remedy=remedy, where=found.where)
     encodes = found
     if as_text:  # encoders know special tokens by the file alone

@@ -63,5 +63,5 @@ def test_what_mixing_joined_stays_together() -> None:
 
 
 def test_strategies_that_cut_anywhere_do_not_take_it() -> None:
-    with pytest.raises(UsageError, match=r"^--max-documents-per-row: --strategy concat does not take this option\. "):
+    with pytest.raises(UsageError, match=r'^max_documents_per_row: strategy="concat" does not take this option\. '):
         plan("concat", np.array([3]), PackOptions(sequence_length=8, max_documents_per_row=2))

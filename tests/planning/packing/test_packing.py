@@ -15,7 +15,7 @@ from tests.test_laws import options_of
 
 
 def test_a_strategy_that_is_not_there():
-    with pytest.raises(UsageError, match=r"--strategy: there is no strategy 'tetris'\. Choose one of concat, padding"):
+    with pytest.raises(UsageError, match=r"strategy: there is no strategy 'tetris'\. Choose one of concat, padding"):
         strategy("tetris")
 
 

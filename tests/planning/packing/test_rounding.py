@@ -133,20 +133,18 @@ def test_what_a_strategy_drops_is_counted_in_tokens_not_in_rounded_ones() -> Non
         (
             "bfd",
             {"sequence_length": 10},
-            "--sequence-length: 10 is not a multiple of 4, where documents are to begin. "
-            "Give 12, or another --document-multiple.",
+            "sequence_length: 10 is not a multiple of 4, where documents are to begin. "
+            "Give 12, or another document_multiple.",
         ),
         (
             "concat",
             {"sequence_length": 8, "atom_size": 2},
-            "--atom-size: 2 is not a multiple of 4, where documents are to begin. "
-            "Give 4, or another --document-multiple.",
+            "atom_size: 2 is not a multiple of 4, where documents are to begin. Give 4, or another document_multiple.",
         ),
         (
             "buckets",
             {"buckets": (8, 14)},
-            "--buckets: 14 is not a multiple of 4, where documents are to begin. Give "
-            "16, or another --document-multiple.",
+            "buckets: 14 is not a multiple of 4, where documents are to begin. Give 16, or another document_multiple.",
         ),
     ],
 )
@@ -157,7 +155,7 @@ def test_rows_that_are_no_multiples_are_refused(name: str, options: dict[str, ob
 
 def test_rows_of_powers_of_two_take_no_other_multiple() -> None:
     message = (
-        "--document-multiple: 6 is not a power of two, and decompose makes rows of powers of two. Give 8, or another "
+        "document_multiple: 6 is not a power of two, and decompose makes rows of powers of two. Give 8, or another "
     )
     with pytest.raises(UsageError, match=re.escape(message + "strategy.")):
         plan("decompose", np.array([3]), PackOptions(sequence_length=12, document_multiple=6))

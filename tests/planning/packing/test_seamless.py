@@ -73,7 +73,7 @@ def test_seamless_covers_every_document_without_a_gap(repetition):
 
 
 def test_an_extra_of_a_whole_row_is_refused():
-    with pytest.raises(UsageError, match=r"--extra-capacity: 8 is out of range\. Give a number from 0 to 7\."):
+    with pytest.raises(UsageError, match=r"extra_capacity: 8 is out of range\. Give a number from 0 to 7\."):
         one("seamless", [3], sequence_length=8, extra_capacity=8)
 
 

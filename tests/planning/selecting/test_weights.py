@@ -58,7 +58,7 @@ def test_the_largest_that_a_message_names_is_the_largest(stores: list[tuple[int,
     except UsageError as error:
         if "has no tokens" in str(error):
             return
-        largest = int(str(error).partition("--tokens ")[2].split()[0])
+        largest = int(str(error).partition("tokens=")[2].split()[0])
         assert largest < budget
         if largest:
             epochs(stores, largest, most, stop=False)
@@ -71,10 +71,10 @@ def test_the_largest_that_a_message_names_is_the_largest(stores: list[tuple[int,
     [
         (
             False,
-            "50% of 400 tokens takes 2 epochs of s0. Give --tokens 200 or fewer, 25% of s0 or less, --max-epochs 2, or "
-            "--stop, so that the others give what it lacks",
+            "50% of 400 tokens takes 2 epochs of s0. Give tokens=200 or fewer, 25% of s0 or less, max_epochs=2, or "
+            "stop=True, so that the others give what it lacks",
         ),
-        (True, "the stores with a share give 350 of 400 tokens. Give fewer --tokens, or more --max-epochs"),
+        (True, "the stores with a share give 350 of 400 tokens. Give fewer tokens, or more max_epochs"),
     ],
 )
 def test_a_share_that_is_too_large_is_one_clear_error(stop: bool, said: str) -> None:
