@@ -222,17 +222,17 @@ def test_wrong_columns_are_refused(made: tuple[list[Path], list[dict[str, Any]]]
             packtool.pack(more.pop("stores", stores), tmp_path / "out", **options, keep=keep, overwrite=True, **more)
         assert str(caught.value) == message
 
-    refused("scor", "--keep: no store has a column 'scor'; there are score, lang. Did you mean score?")
-    refused("lang,lang:number", "--keep: lang is named twice. Keep each column once.")
+    refused("scor", "keep: no store has a column 'scor'; there are score, lang. Did you mean score?")
+    refused("lang,lang:number", "keep: lang is named twice. Keep each column once.")
     refused(
         ",",
-        "--keep: ',' can't be used. Give a list of fields, such as score:number,lang.",
+        "keep: ',' can't be used. Give a list of fields, such as score:number,lang.",
     )
-    refused("lang", "--keep: columns are looked up by the segment table. Leave one of the two out.", segments=False)
+    refused("lang", "keep: columns are looked up by the segment table. Leave one of the two out.", segments=False)
     bad = tokenized(tmp_path / "bad", [{"text": "a", "score": 1}, {"text": "b", "score": "high"}], "score")
     message = (
-        "bad.jsonl:2: score is 'high', which is not a number. Leave such documents out with --where, or give --keep "
-        "score to keep each different text as a category."
+        "bad.jsonl:2: score is 'high', which is not a number. Leave such documents out with where, or give "
+        'keep="score" to keep each different text as a category.'
     )
     refused("score:number", message, DataError, stores=bad)
     packtool.pack(bad, tmp_path / "left-out", **options, keep="score:number", where="score != 'high'")
@@ -245,7 +245,7 @@ def test_wrong_columns_are_refused(made: tuple[list[Path], list[dict[str, Any]]]
     )
     many = tokenized(tmp_path / "many", [{"text": "a", "n": n} for n in range(MOST_CATEGORIES + 1)], "n")
     message = (
-        "--keep: column n has more than 65,536 different values, the most that categories may have. Give n:number if "
+        "keep: column n has more than 65,536 different values, the most that categories may have. Give n:number if "
         "they are numbers, or keep a column of fewer."
     )
     refused("n", message, stores=many)
@@ -256,7 +256,7 @@ def test_wrong_columns_are_refused(made: tuple[list[Path], list[dict[str, Any]]]
         dataset.batch([0], fields=("column.score",))
     with pytest.raises(UsageError, match="every row is one sequence, of documents that have a value of 'lang' each"):
         dataset.batch([0], fields=("column.lang",), documents=False)
-    with pytest.raises(UsageError, match="Pack again with --keep lang"):
+    with pytest.raises(UsageError, match='Pack again with keep="lang"'):
         make_batch(np.zeros((1, 4), np.int64), None, fields=("column.lang",))
 
 

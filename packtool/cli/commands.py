@@ -332,7 +332,7 @@ def verify(values: GivenValues, terminal: Terminal) -> None:
             }
         )
     for problem in result.problems:
-        say(f"packtool: error[{problem.code}]: {problem}")
+        say(f"packtool: error[{problem.code}]: {problem.typed()}")
     if not result.problems and not terminal.json and not terminal.quiet:
         held = ", ".join(map(plural, (result.files, result.bytes, result.tokens), ("file", "byte", "token")))
         echo(f"{result.path}: sound. {held}.")

@@ -51,7 +51,7 @@ def print_error(error: PacktoolError) -> None:
     parts: dict[str, str | None] = {"code": error.code}
     for name in ("where", "what", "remedy"):
         said = getattr(error, name)
-        parts[name] = None if said is None else as_typed(said)
+        parts[name] = said and as_typed(said)
     sys.stdout.write(json.dumps({"schema_version": 1, "error": parts}) + "\n")
 
 

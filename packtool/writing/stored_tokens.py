@@ -89,7 +89,7 @@ def _require_stores(dataset: Place, manifest: PackedManifest, places: Sequence[P
     """Refuse stores that are gone, or others than a dataset was packed from."""
     for number, (place, entry) in enumerate(zip(places, manifest.inputs, strict=True), 1):
         which = f"store {number} of {len(places)} of {dataset}"
-        remedy = f"say where it lies now, with --store on the command line or stores=[…] in Python ({which})"
+        remedy = f"say where it lies now, with `--store` on the command line or stores=[…] in Python ({which})"
         try:
             found = manifests.input_entry(place)
         except FileNotFoundError:
@@ -124,7 +124,7 @@ def _named(name: str, dataset: Place) -> Place:
                 return CachedPlace(place, dataset.cache, dataset.ranged)
             return place
     what = f"its manifest names a token store that is not in the directory that holds the dataset: {name}"
-    remedy = "if you trust it, name the stores with --store on the command line or stores=[…] in Python"
+    remedy = "if you trust it, name the stores with `--store` on the command line or stores=[…] in Python"
     raise DataError("store-elsewhere", what, remedy=remedy, where=str(dataset))
 
 

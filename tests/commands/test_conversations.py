@@ -213,7 +213,7 @@ def test_added_tokens_that_the_template_writes_are_counted_in_what_others_say(tm
     (tmp_path / "t.jinja").write_text(TEMPLATE.replace("{% generation %}", "{% generation %}{{ '<think>' }}"))
     talk = {"messages": [{"role": "user", "content": "<think><other>"}, {"role": "assistant", "content": "<think>"}]}
     options: dict[str, Any] = {"tokenizer": place, "chat_template": tmp_path / "t.jinja", "workers": 1}
-    with pytest.warns(PacktoolWarning, match=r"messages spell .*: <think> \(1\)\. Give --special-tokens text"):
+    with pytest.warns(PacktoolWarning, match=r'messages spell .*: <think> \(1\)\. Give special_tokens="text"'):
         packtool.tokenize([talk], tmp_path / "s", **options)
 
 
@@ -309,7 +309,7 @@ def test_bad_conversations_are_told_and_counted(
         ({"template_args": {"messages": []}}, "--template-args", "it has 'messages', which the conversation"),
         ({"template_args": "{x"}, "--template-args", "'{x' can't be used"),
         ({"template_args": "[1]"}, "--template-args", "'[1]' can't be used"),
-        ({"train_on": "all", "reasoning": "mask"}, "--reasoning", "nothing is masked with --train-on all"),
+        ({"train_on": "all", "reasoning": "mask"}, "--reasoning", "nothing is masked with --train-on=all"),
         ({"template_date": "soon"}, "--template-date", "'soon' is not a date"),
         ({"chat_template": "nowhere.jinja"}, "nowhere.jinja", "can't be read"),
         ({"tokenizer": ASSET}, str(ASSET), "the tokenizer has no chat template"),
@@ -334,7 +334,7 @@ def test_conversations_need_an_extra(tmp_path: Path, model: Path, monkeypatch: p
 
 
 def test_options_of_conversations_need_some(tmp_path: Path, model: Path) -> None:
-    with pytest.raises(PacktoolError, match="--train-on: has no effect on texts"):
+    with pytest.raises(PacktoolError, match="train_on: has no effect on texts"):
         packtool.tokenize([{"text": "x"}], tmp_path / "s", tokenizer=model, train_on="last")
 
 
@@ -390,7 +390,7 @@ def test_a_field_of_text_that_is_named_is_what_is_read(tmp_path: Path, model: Pa
         packtool.tokenize(source, place, tokenizer=model, text_field="body")
     for other in ("conversations", "ids_field"):
         named: dict[str, Any] = {other: "messages"}
-        message = rf"--text-field: has no effect with --{other.replace('_', '-')}\. Leave one of the two out\."
+        message = rf"text_field: has no effect with {other}\. Leave one of the two out\."
         with pytest.raises(UsageError, match=message):
             packtool.tokenize(source, place, tokenizer=model, text_field="body", **named)
     assert packtool.stats(source, tokenizer=model).sources[0].trained_tokens > 0
@@ -461,7 +461,7 @@ def test_reasoning_and_calls_are_counted_and_other_forms_named(tmp_path: Path, m
     counts = result.counts
     assert (counts["conversations"], counts["reasoning_conversations"]) == (9, 2)
     assert (counts["other_reasoning_conversations"], counts["spelled_tool_calls"]) == (1, 1)
-    with pytest.warns(PacktoolWarning, match=r"--reasoning mask found none in 3 conversations"):
+    with pytest.warns(PacktoolWarning, match=r'reasoning="mask" found none in 3 conversations'):
         packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "none", **options)
     options = {"tokenizer": model, "workers": workers, "reasoning": "drop", "reasoning_tags": "<thought>,</thought>"}
     tagged = packtool.tokenize(THOUGHTS, tmp_path / "t", **options)
@@ -469,10 +469,10 @@ def test_reasoning_and_calls_are_counted_and_other_forms_named(tmp_path: Path, m
     assert TokenStore(tmp_path / "t").manifest.options["reasoning_tags"] == ["<thought>,</thought>"]
     for tags in ("<a>", "<a>,<a>", ",</a>", "<a>,<b>,</a>"):
         with pytest.raises(
-            UsageError, match=r"--reasoning-tags: .* can't be used. Give two different tags, as OPEN,CLOSE"
+            UsageError, match=r"reasoning_tags: .* can't be used. Give two different tags, as OPEN,CLOSE"
         ):
             packtool.tokenize(THOUGHTS, tmp_path / "u", tokenizer=model, reasoning="drop", reasoning_tags=tags)
-    with pytest.raises(UsageError, match="--reasoning-tags: has no effect while --reasoning is train"):
+    with pytest.raises(UsageError, match="reasoning_tags: has no effect while reasoning is train"):
         packtool.tokenize(THOUGHTS, tmp_path / "u", tokenizer=model, reasoning_tags="<a>,</a>")
 
 

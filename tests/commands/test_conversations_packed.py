@@ -178,13 +178,13 @@ def test_all_strategies_are_compared_where_conversations_may_be_cut(tmp_path: Pa
     assert [entry.strategy for entry in report.comparison.entries] == list(STRATEGIES)
     assert all("--too-long cut" in entry.command for entry in report.comparison.entries)
     assert all(not entry.dropped_conversations for entry in report.comparison.entries)
-    with pytest.raises(PacktoolError, match="--compare: concat cuts documents that would fit a row, and these") as e:
+    with pytest.raises(PacktoolError, match="compare: concat cuts documents that would fit a row, and these") as e:
         packtool.stats(store, compare="bfd,concat", sequence_length=16)
     assert e.value.remedy.endswith("keep documents whole: ffd, bfd, first-fit-shuffle, best-fit-in-order")
     packtool.tokenize([{"text": "word " * 100}], tmp_path / "web", workers=1)
-    with pytest.raises(PacktoolError, match="--too-long: no store holds conversations"):
+    with pytest.raises(PacktoolError, match="too_long: no store holds conversations"):
         packtool.stats(tmp_path / "web", compare="bfd", sequence_length=16, too_long="cut")
-    with pytest.raises(PacktoolError, match=r"^--too-long: has no effect without --compare\. Leave it out\.$"):
+    with pytest.raises(PacktoolError, match=r"^too_long: has no effect without compare\. Leave it out\.$"):
         packtool.stats(store, too_long="cut")
 
 
@@ -199,7 +199,7 @@ def test_texts_beside_conversations_are_compared_whole(tmp_path: Path, store: Pa
 
 def test_there_must_be_conversations_to_be_too_long(tmp_path: Path) -> None:
     packtool.tokenize([{"text": "word " * 100}], tmp_path / "web", workers=1)
-    with pytest.raises(PacktoolError, match="--too-long: no store holds conversations"):
+    with pytest.raises(PacktoolError, match="too_long: no store holds conversations"):
         packtool.pack(tmp_path / "web", tmp_path / "p", strategy="bfd", sequence_length=8, too_long="drop")
 
 

@@ -136,9 +136,9 @@ def test_atoms_of_a_stream_change_only_to_multiples(store: Path, tmp_path: Path)
     np.testing.assert_array_equal(packtool.open(tmp_path / "shuffled")[:], packtool.open(tmp_path / "packed")[:])
     check(packtool.open(tmp_path / "shuffled"))
     message = (
-        "--atom-size: documents begin at multiples of 8, but 4 is not one. Give a multiple of it, or pack again with "
+        "atom_size: documents begin at multiples of 8, but 4 is not one. Give a multiple of it, or pack again with "
     )
-    with pytest.raises(UsageError, match=re.escape(message + "another --document-multiple.")):
+    with pytest.raises(UsageError, match=re.escape(message + "another document_multiple.")):
         packtool.shuffle(tmp_path / "rows", tmp_path / "other", atom_size=4)
 
 
@@ -190,6 +190,6 @@ def test_batches_of_one_shape(store: Path, tmp_path: Path) -> None:
         some, all_ = plain[name].tolist(), padded[name].tolist()
         assert len(all_) == 3 * 8 + 1
         assert all_ == some + some[-1:] * (len(all_) - len(some))
-    message = r"^pad_cu_seqlens: \d+ sequences in a batch that has room for 3\. Give more, or pack with --max-documents"
+    message = r"^pad_cu_seqlens: \d+ sequences in a batch that has room for 3\. Give more, or pack with max_documents"
     with pytest.raises(UsageError, match=message):
         dataset.batch([0, 1, 2], pad_cu_seqlens=1)

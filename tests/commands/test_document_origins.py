@@ -70,7 +70,7 @@ def test_stores_nearby_are_known_by_their_digests(
     print_row(row, console)
     said = "File and line of each document: give --store for what was packed (web, wiki)."
     assert said in console.file.getvalue()  # type: ignore[attr-defined]
-    message = r"--store: what the dataset was packed from \(web, wiki\) is not next to it\. Give the stores, in"
+    message = r"store: what the dataset was packed from \(web, wiki\) is not next to it\. Give the stores, in"
     with pytest.raises(UsageError, match=message):
         packtool.find(tmp_path / "sub" / "p", origin)
     monkeypatch.chdir(stores[0].parent)
@@ -82,7 +82,7 @@ def test_a_store_without_provenance_names_no_lines(tmp_path: Path) -> None:
     packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "s", provenance=False, workers=1)
     pack([tmp_path / "s"], tmp_path / "p")
     assert packtool.show(tmp_path / "p", 0).segments[0].origin is None
-    with pytest.raises(UsageError, match="made with --no-provenance"):
+    with pytest.raises(UsageError, match="made with provenance=False"):
         packtool.show(tmp_path / "p", 0, store=tmp_path / "s")
-    with pytest.raises(UsageError, match="made with --no-provenance"):
+    with pytest.raises(UsageError, match="made with provenance=False"):
         packtool.find(tmp_path / "p", "a.jsonl:1")

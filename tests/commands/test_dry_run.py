@@ -78,7 +78,7 @@ def test_pack_says_what_it_will_write(place: Path, options: dict[str, Any]) -> N
 def test_more_documents_than_it_plans_are_named(place: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
     monkeypatch.setattr("packtool.commands.pack.MOST_DOCUMENTS", 59)
     said = shell("pack", "store", "-o", "out", "--strategy", "bfd", "-L", "64", "--dry-run")
-    assert "would write what is not known: a dry run plans at most 59 documents, and these are 60; packtool" in said
+    assert "would write what is not known: a dry run plans at most 59 documents, and these are 60; stats with" in said
 
 
 def test_of_a_programs_records_it_looks_at_the_first_alone(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_ids_are_stored_as_they_are(tmp_path: Path, kind: str) -> None:
         assert counts["filtered"] == len(ids) - len(kept)
         assert counts["filtered_tokens"] == sum(len(each) + 1 for each in ids if len(each) >= 30)
     assert store.manifest.counts["empty"] == 1
-    with pytest.raises(UsageError, match="--min-words: has no effect on token ids"):
+    with pytest.raises(UsageError, match="min_words: has no effect on token ids"):
         packtool.tokenize(path, tmp_path / "x", ids_field="input_ids", min_words=3)
 
 
@@ -228,7 +228,7 @@ def test_tables_are_read_when_asked_for(tmp_path: Path, kind: str) -> None:
 
 def test_special_tokens_in_texts_are_counted_and_said(tmp_path: Path) -> None:
     lines(tmp_path / "a.jsonl", [{"text": f"one {EOS} two {EOS}"}, {"text": "none"}, {"text": EOS}])
-    with pytest.warns(PacktoolWarning, match=r"<\|endoftext\|> \(1\).*--special-tokens text"):
+    with pytest.warns(PacktoolWarning, match=r'<\|endoftext\|> \(1\).*special_tokens="text"'):
         result = packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "s", workers=1)
     assert (result.counts["special_tokens"], result.counts["own_eos"]) == (1, 2)  # the others end their texts
     plain = packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "t", workers=1, special_tokens="text")
@@ -345,7 +345,7 @@ def test_fields_that_say_more_of_ids_are_refused(tmp_path: Path, kind: str, nest
     with pytest.warns(PacktoolWarning, match="1 record could not be used"):
         assert tokenize({name: None}, fields, on_error="skip") == [[5, 6, 7]]
     assert TokenStore(tmp_path / "s").manifest.counts["rejected"] == 1
-    with pytest.raises(UsageError, match="--ids-only: "):
+    with pytest.raises(UsageError, match="ids_only: "):
         packtool.tokenize(path, tmp_path / "t", text_field="x", ids_only=True)
 
 
@@ -359,6 +359,6 @@ def test_a_column_that_no_document_has_is_named(tmp_path: Path, batches: int) ->
         packtool.tokenize(files, tmp_path / "s", columns=["nosuch", "lang", "page.n"], workers=1)
     empty = "'nosuch'" if batches > 1 else "'nosuch', 'lang'"
     assert str(warned[0].message) == (
-        f"--columns: {empty}: missing or null in all of {2 * batches} documents. Check the name: a.b is the field b of "
+        f"columns: {empty}: missing or null in all of {2 * batches} documents. Check the name: a.b is the field b of "
         "an object a; in the first record, there are text, lang, page."
     )

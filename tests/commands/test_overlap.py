@@ -125,10 +125,10 @@ def test_what_has_no_overlap_to_list_is_refused(
             packtool.find(paths[store], overlap=paths[other])
         assert raised.value.code == code
     for options, said in (
-        ({"record": "web.jsonl:1", "overlap": stores[1]}, "has no effect with --overlap, which lists all documents"),
-        ({}, "neither a document nor --overlap is given. Name a document by its id or FILE:LINE"),
-        ({"record": "web.jsonl:1", "tokens": 5}, "--tokens: has no effect without --overlap"),
-        ({"overlap": stores[1], "store": stores[0]}, "--overlap: has no effect with --store"),
+        ({"record": "web.jsonl:1", "overlap": stores[1]}, "has no effect with overlap, which lists all documents"),
+        ({}, "neither a document nor overlap is given. Name a document by its id or FILE:LINE"),
+        ({"record": "web.jsonl:1", "tokens": 5}, "tokens: has no effect without overlap"),
+        ({"overlap": stores[1], "store": stores[0]}, "overlap: has no effect with store"),
     ):
         with pytest.raises(PacktoolError, match=said):
             packtool.find(stores[0], **options)

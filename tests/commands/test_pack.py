@@ -207,7 +207,7 @@ def test_without_segments_only_tokens_are_written(tmp_path: Path, store: Path) -
     names = {file.name for file in (tmp_path / "p").iterdir()}
     assert names == {"tokens-00000.npy", "manifest.json", "report.json", "run.json"}
     assert verify(tmp_path / "p").problems == []
-    with pytest.raises(UsageError, match="written with --no-segments"):
+    with pytest.raises(UsageError, match="written with segments=False"):
         packtool.open(tmp_path / "p").segments(0)
 
 
@@ -242,7 +242,7 @@ def test_a_row_table_and_report_on_the_command_line(tmp_path: Path, store: Path,
 
 def test_an_output_that_holds_something_is_refused(tmp_path: Path, store: Path) -> None:
     packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16)
-    with pytest.raises(UsageError, match="--overwrite"):
+    with pytest.raises(UsageError, match="overwrite=True"):
         packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16)
     with pytest.raises(UsageError, match="output lies inside the input"):
         packtool.pack(store, store / "p", strategy="concat", sequence_length=16)

@@ -121,7 +121,7 @@ TWO = "[[pack]]\ninput='s'\noutput='a'\n[[pack]]\ninput='s'\n"
             "",
             "[nothing-to-do] the file has no table. Write [tokenize], [pack], [shuffle], [materialize], [export] or [",
         ),
-        ("\n[pack]\n", "[missing-input] FILE:2: pack has no input. Give --input, or name it in the table."),
+        ("\n[pack]\n", "[missing-input] FILE:2: pack has no input. Give input, or name it in the table."),
         (TWO, "[missing-option] FILE:4: one of several [[pack]] tables without an output of its own. Give each a name"),
         (
             f"{TWO}output='a/b'\n",

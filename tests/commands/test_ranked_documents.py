@@ -93,8 +93,8 @@ def test_repeated_texts_need_provenance(stores: list[Path], tmp_path: Path) -> N
     nameless = write_store(tmp_path / "nameless", [3, 9, 5])
     [longest] = packtool.stats(nameless, longest=1).longest
     assert (longest.document, longest.origin, longest.id, longest.tokens) == (1, None, None, 9)
-    with pytest.raises(UsageError, match=r"nameless: it was made with --no-provenance"):
+    with pytest.raises(UsageError, match=r"nameless: it was made with provenance=False"):
         packtool.stats(nameless, most_repeated=1)
     packtool.pack(stores, tmp_path / "packed", strategy="bfd", sequence_length=32)
-    with pytest.raises(UsageError, match=r"^--longest: has no effect on packed datasets"):
+    with pytest.raises(UsageError, match=r"^longest: has no effect on packed datasets"):
         packtool.stats(tmp_path / "packed", longest=1)

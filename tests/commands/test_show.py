@@ -54,9 +54,9 @@ def test_a_row_out_of_range(packed: Path, shell: Shell) -> None:
 
 def test_buckets_are_named(store: Path) -> None:
     packtool.pack(store, store.parent / "buckets", strategy="buckets", buckets=[16, 64])
-    with pytest.raises(UsageError, match=r"--bucket: the dataset has rows of several lengths\. Give one of 16, 64\."):
+    with pytest.raises(UsageError, match=r"bucket: the dataset has rows of several lengths\. Give one of 16, 64\."):
         show(store.parent / "buckets", 0)
-    with pytest.raises(UsageError, match=r"--bucket: there are no rows of 32 tokens"):
+    with pytest.raises(UsageError, match=r"bucket: there are no rows of 32 tokens"):
         show(store.parent / "buckets", 0, bucket=32)
     assert show(store.parent / "buckets", 0, bucket=64).sequence_length == 64
 
@@ -64,7 +64,7 @@ def test_buckets_are_named(store: Path) -> None:
 def test_another_tokenizer_is_refused(packed: Path, tmp_path: Path) -> None:
     data = (Path(packtool.__file__).parent / "assets" / "tokenizer.json").read_bytes()
     (tmp_path / "tokenizer.json").write_bytes(data + b"\n")
-    with pytest.raises(UsageError, match=r"--tokenizer: its sha256 is .*but the dataset was made with"):
+    with pytest.raises(UsageError, match=r"tokenizer: its sha256 is .*but the dataset was made with"):
         show(packed, 0, tokenizer=tmp_path)
     (tmp_path / "tokenizer.json").write_bytes(data)
     assert show(packed, 0, tokenizer=tmp_path) == show(packed, 0)
@@ -185,14 +185,14 @@ def test_what_trains_of_a_conversation_is_shown_before_it_is_packed(tmp_path: Pa
 
 
 def test_rows_are_of_datasets_and_documents_of_stores(store: Path, packed: Path) -> None:
-    with pytest.raises(UsageError, match=r"--document: -5 is not among its 4 documents\. Give a number from 0\."):
+    with pytest.raises(UsageError, match=r"document: -5 is not among its 4 documents\. Give a number from 0\."):
         show(store, document=-5)
-    with pytest.raises(UsageError, match=r"^--row: has no effect on token stores\. Give --document or --find\.$"):
+    with pytest.raises(UsageError, match=r"^row: has no effect on token stores\. Give document or find\.$"):
         show(store, 1)
-    with pytest.raises(UsageError, match=r"^--bucket: has no effect on token stores\. Give --document or --find\.$"):
+    with pytest.raises(UsageError, match=r"^bucket: has no effect on token stores\. Give document or find\.$"):
         show(store, bucket=16)
-    with pytest.raises(UsageError, match=r"^--store: has no effect on token stores\. Give --document or --find\.$"):
+    with pytest.raises(UsageError, match=r"^store: has no effect on token stores\. Give document or find\.$"):
         show(store, store=store)
     assert show(store, document=1, store=[]).row == 1
-    with pytest.raises(UsageError, match=r"^--document: has no effect on packed datasets\. Give --row\.$"):
+    with pytest.raises(UsageError, match=r"^document: has no effect on packed datasets\. Give row\.$"):
         show(packed, document=0)

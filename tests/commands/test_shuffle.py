@@ -97,7 +97,7 @@ def test_bucket(store: Path, tmp_path: Path, kind: int, remainder: str | None) -
     packtool.shuffle(tmp_path / "packed", tmp_path / "atoms", epoch=2)
     assert packtool.verify(tmp_path / "rows").problems == []
     rows, atoms = packtool.open(tmp_path / "rows"), packtool.open(tmp_path / "atoms")
-    with pytest.raises(UsageError, match=r"has no batches\. Make them with packtool shuffle --method bucket"):
+    with pytest.raises(UsageError, match=r"has no batches\. Make them with `packtool shuffle --method bucket`"):
         atoms[0]
     left = {length: len(bucket) for length, bucket in rows.buckets.items()}
     for number, (bucket, _, count) in enumerate(rows.batches.tolist()):
@@ -119,9 +119,9 @@ def test_bucket(store: Path, tmp_path: Path, kind: int, remainder: str | None) -
 
 def test_batch_tokens_must_fit_every_bucket(store: Path, tmp_path: Path) -> None:
     packtool.pack(store, tmp_path / "packed", **BUCKETS[0])
-    with pytest.raises(UsageError, match="--batch-tokens: 96 tokens is not a whole number of rows of 64"):
+    with pytest.raises(UsageError, match="batch_tokens: 96 tokens is not a whole number of rows of 64"):
         packtool.shuffle(tmp_path / "packed", tmp_path / "out", method="bucket", batch_tokens=96)
-    with pytest.raises(UsageError, match=r"rows of several lengths move one by one\. Leave --atom-size out"):
+    with pytest.raises(UsageError, match=r"rows of several lengths move one by one\. Leave atom_size out"):
         packtool.shuffle(tmp_path / "packed", tmp_path / "out", atom_size=32)
 
 
@@ -161,25 +161,25 @@ LANES: dict[str, Any] = {"method": "partial", "batch_size": 4, "sequence_length"
     ("source", "options", "code", "message"),
     [
         ("concat", {"method": "random"}, "unknown-method", "Choose one of atom, partial, bucket."),
-        ("store", {}, "not-packed", "a token store, where --method atom needs a packed dataset. Give what packtool"),
+        ("store", {}, "not-packed", 'a token store, where method="atom" needs a packed dataset. Give what packtool'),
         (
             "concat",
             LANES,
             "not-a-store",
-            "a packed dataset, where --method partial needs a token store. Give the token",
+            'a packed dataset, where method="partial" needs a token store. Give the token',
         ),
-        ("store", {"method": "bucket", "batch_tokens": 64}, "not-packed", "--method bucket needs a packed dataset"),
-        ("concat", {"method": "bucket", "batch_tokens": 64}, "one-bucket", "Give --method atom."),
-        ("concat", {"method": "bucket"}, "missing-option", "--batch-tokens: --method bucket needs this option"),
-        ("store", {"method": "partial", "batch_size": 4}, "missing-option", "Give --batch-size and --sequence-length."),
-        ("concat", {"batch_size": 4}, "option-not-taken", "Leave it out, or use --method partial."),
+        ("store", {"method": "bucket", "batch_tokens": 64}, "not-packed", 'method="bucket" needs a packed dataset'),
+        ("concat", {"method": "bucket", "batch_tokens": 64}, "one-bucket", 'Give method="atom".'),
+        ("concat", {"method": "bucket"}, "missing-option", 'batch_tokens: method="bucket" needs this option'),
+        ("store", {"method": "partial", "batch_size": 4}, "missing-option", "Give batch_size and sequence_length."),
+        ("concat", {"batch_size": 4}, "option-not-taken", 'Leave it out, or use method="partial".'),
         ("concat", {"atom_size": 48}, "bad-atom-size", "48 does not fit the sequence length 64"),
-        ("concat", {"atom_size": 0}, "bad-option", "--atom-size: 0 is out of range"),
-        ("padding", {"atom_size": 32}, "atoms-fixed", "pack again with packtool pack --atom-size"),
-        ("shuffled", {"atom_size": 32}, "atoms-fixed", "Shuffle what packtool pack --no-shuffle writes"),
-        ("partial", {}, "partial-shuffled", "packtool shuffle STORE --method partial --epoch N"),
-        ("concat", {"epoch": 1 << 32}, "bad-option", "--epoch: 4294967296 is out of range"),
-        ("concat", {"memory": "much"}, "bad-size", "--memory: 'much' is not a size"),
+        ("concat", {"atom_size": 0}, "bad-option", "atom_size: 0 is out of range"),
+        ("padding", {"atom_size": 32}, "atoms-fixed", "pack again with atom_size"),
+        ("shuffled", {"atom_size": 32}, "atoms-fixed", "Shuffle what was packed with shuffle=False"),
+        ("partial", {}, "partial-shuffled", "`packtool shuffle STORE --method partial --epoch N`"),
+        ("concat", {"epoch": 1 << 32}, "bad-option", "epoch: 4294967296 is out of range"),
+        ("concat", {"memory": "much"}, "bad-size", "memory: 'much' is not a size"),
         ("store", {**LANES, "batch_size": 1000}, "too-few-tokens", "tokens do not fill one batch of 1000 rows of 32"),
     ],
 )

@@ -133,7 +133,9 @@ def test_lanes_that_are_not_rotated_are_the_stream(store: Path, tmp_path: Path) 
         np.testing.assert_array_equal(epoch[:].reshape(-1, 4, 32).transpose(1, 0, 2).reshape(4, -1), lanes)
     assert packtool.verify(tmp_path / "rows").problems == []
     for given in ({"epoch": 1}, {"seed": 7}):
-        with pytest.raises(UsageError, match="--no-rotate: lanes that are not rotated are the same for every seed and"):
+        with pytest.raises(
+            UsageError, match="rotate=False: lanes that are not rotated are the same for every seed and"
+        ):
             packtool.shuffle(store, tmp_path / "other", rotate=False, **given, **PARTIAL)
-    with pytest.raises(UsageError, match="rotate: --method atom does not take this option"):
+    with pytest.raises(UsageError, match='rotate: method="atom" does not take this option'):
         packtool.shuffle(tmp_path / "rows", tmp_path / "other", rotate=False)

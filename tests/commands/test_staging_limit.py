@@ -59,5 +59,5 @@ def test_by_default_half_of_what_is_free(places: list[Place], monkeypatch: pytes
 def test_a_limit_below_a_shard_for_each_worker_is_refused(places: list[Place]) -> None:
     with pytest.raises(UsageError) as error:
         limit_of(places, 239)
-    assert str(error.value).startswith("--staging-limit: 239 B is too little for 2 workers that each read a shard.")
-    assert str(error.value).endswith(" kB, on a disk with as much room, or fewer --workers.")
+    assert str(error.value).startswith("staging_limit: 239 B is too little for 2 workers that each read a shard.")
+    assert str(error.value).endswith(" kB, on a disk with as much room, or fewer workers.")

@@ -42,7 +42,7 @@ def test_of_a_store(store: Path) -> None:
 
 
 def test_refuses_an_empty_batch(store: Path) -> None:
-    with pytest.raises(UsageError, match=r"--batch-size: 0 is out of range\. Give 1 or more\."):
+    with pytest.raises(UsageError, match=r"batch_size: 0 is out of range\. Give 1 or more\."):
         packtool.stats(store, batch_size=0)
 
 
@@ -57,7 +57,7 @@ def test_refuses_to_compare_on_a_packed_dataset(store: Path, tmp_path: Path) -> 
     packtool.pack(store, tmp_path / "packed", strategy="concat", sequence_length=32)
     with pytest.raises(UsageError, match="a packed dataset, but strategies are compared on documents"):
         packtool.stats(tmp_path / "packed", compare="all", sequence_length=32)
-    said = r"^--mix: has no effect on packed datasets\. Leave it out: this dataset is packed already\.$"
+    said = r"^mix: has no effect on packed datasets\. Leave it out: this dataset is packed already\.$"
     with pytest.raises(UsageError, match=said) as caught:
         packtool.stats(tmp_path / "packed", mix={"store": 1})
     assert caught.value.code == "option-not-taken"
@@ -66,13 +66,13 @@ def test_refuses_to_compare_on_a_packed_dataset(store: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"compare": "tetris"}, r"--compare: there is no strategy 'tetris'\. Choose one of concat, padding.*, all\."),
-        ({"compare": "concat"}, r"--sequence-length: the strategy concat needs the length of a row\. Give --seq"),
-        ({"sequence_length": 32}, r"^--sequence-length: has no effect without --compare\. Add --compare all\.$"),
-        ({"compare": "concat", "sequence_length": 1}, r"--sequence-length: 1 is out of range\."),
+        ({"compare": "tetris"}, r"compare: there is no strategy 'tetris'\. Choose one of concat, padding.*, all\."),
+        ({"compare": "concat"}, r"sequence_length: the strategy concat needs the length of a row\. Give seq"),
+        ({"sequence_length": 32}, r"^sequence_length: has no effect without compare\. Add compare=\"all\"\.$"),
+        ({"compare": "concat", "sequence_length": 1}, r"sequence_length: 1 is out of range\."),
         (
             {"html": "nowhere/page.html"},
-            r"--html: nowhere/page\.html can't be written: .*\. Give a file in an existing",
+            r"html: nowhere/page\.html can't be written: .*\. Give a file in an existing",
         ),
     ],
 )
@@ -84,7 +84,7 @@ def test_refuses_what_makes_no_sense(store: Path, options: dict[str, Any], messa
 def test_a_page_does_not_take_the_place_of_a_shard(tmp_path: Path) -> None:
     store = write_store(tmp_path / "store", [3, 4])
     before = (store / "tokens-00000.npy").read_bytes()
-    with pytest.raises(UsageError, match=r"--html: '.*tokens-00000.npy' is not the name of a page, and what lies"):
+    with pytest.raises(UsageError, match=r"html: '.*tokens-00000.npy' is not the name of a page, and what lies"):
         packtool.stats(store, html=store / "tokens-00000.npy")
     assert (store / "tokens-00000.npy").read_bytes() == before
 

@@ -127,8 +127,8 @@ def test_it_is_a_page(blend: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 8}, "--batch-size: a blend does not take this option. Give it for one of its sources."),
-        ({"tokenizer": "t"}, "--tokenizer: a blend does not take this option."),
+        ({"batch_size": 8}, "batch_size: a blend does not take this option. Give it for one of its sources."),
+        ({"tokenizer": "t"}, "tokenizer: a blend does not take this option."),
     ],
 )
 def test_options_of_other_things(blend: Path, options: dict[str, Any], message: str) -> None:

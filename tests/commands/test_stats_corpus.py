@@ -76,7 +76,7 @@ def test_conversations_need_a_chat_template(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:
         packtool.stats(path)
     assert str(error.value) == (
-        f"{path}: holds conversations, whose lengths depend on a chat template. Give --tokenizer one that has a "
+        f"{path}: holds conversations, whose lengths depend on a chat template. Give tokenizer one that has a "
         "template; or tokenize them, and give stats the store."
     )
 
@@ -122,7 +122,7 @@ def test_nothing_there(tmp_path: Path) -> None:
 
 def test_options_for_text_are_refused_elsewhere(corpus: Path, tmp_path: Path) -> None:
     packtool.tokenize(corpus, tmp_path / "store")
-    said = r"^--text-field: has no effect on token stores\. Leave it out: this directory holds tokens already\.$"
+    said = r"^text_field: has no effect on token stores\. Leave it out: this directory holds tokens already\.$"
     with pytest.raises(UsageError, match=said) as caught:
         packtool.stats(tmp_path / "store", text_field="body")
     assert caught.value.code == "option-not-taken"

@@ -65,7 +65,7 @@ def test_errors_name_the_place_and_the_remedy(tmp_path: Path) -> None:
     bad.write_bytes(b'{"text": "fine"}\n{"id": 1, "body": "elsewhere"}\n')
     message = fails(DataError, bad, out)
     assert message.startswith(
-        f"{bad}:2: no text field 'text'; there are id, body; to read it, perhaps --text-field body (read as jsonl)."
+        f"{bad}:2: no text field 'text'; there are id, body; to read it, perhaps text_field=\"body\" (read as jsonl)."
     )
     bad.write_bytes(b'{"text": null}\n')
     assert f"{bad}:1: text field 'text' is null" in fails(DataError, bad, out)
@@ -190,13 +190,13 @@ def test_standard_input_that_is_interrupted_leaves_nothing(tmp_path: Path) -> No
 def test_options_that_make_no_sense(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
     for options, text in (
-        ({"on_error": "ignore"}, "--on-error: 'ignore' is not a known value. Choose one of fail, skip, quarantine"),
-        ({"format": "xls"}, "--format: 'xls' is not a known value. Choose one of jsonl, json, parquet, arrow, text"),
-        ({"special_tokens": "x"}, "--special-tokens: 'x' is not a known value. Choose one of token, text"),
-        ({"max_errors": 3}, "--max-errors: has no effect while --on-error is fail"),
-        ({"encoder": "x"}, "--encoder: 'x' is not a known value"),
-        ({"eos_token": "<nope>"}, "--eos-token: '<nope>' is not in the vocabulary"),
-        ({"eos_token": 99999999}, "--eos-token: no token has the id 99999999"),
+        ({"on_error": "ignore"}, "on_error: 'ignore' is not a known value. Choose one of fail, skip, quarantine"),
+        ({"format": "xls"}, "format: 'xls' is not a known value. Choose one of jsonl, json, parquet, arrow, text"),
+        ({"special_tokens": "x"}, "special_tokens: 'x' is not a known value. Choose one of token, text"),
+        ({"max_errors": 3}, "max_errors: has no effect while on_error is fail"),
+        ({"encoder": "x"}, "encoder: 'x' is not a known value"),
+        ({"eos_token": "<nope>"}, "eos_token: '<nope>' is not in the vocabulary"),
+        ({"eos_token": 99999999}, "eos_token: no token has the id 99999999"),
     ):
         assert fails(UsageError, tmp_path / "a.jsonl", tmp_path / "o", **options).startswith(text)
     assert "the output lies inside the input" in fails(UsageError, tmp_path, tmp_path / "o")
@@ -231,7 +231,7 @@ def test_killed_at_any_moment_resume_ends_with_the_same_bytes(tmp_path: Path, mo
         assert done.returncode == -signal.SIGKILL, done.stderr
     assert contents(run(corpus, tmp_path / "o", resume=True).path) == expected
     assert run(corpus, tmp_path / "o", resume=True).kept
-    with pytest.raises(UsageError, match="o: begun with other options: --min-words was not given"):
+    with pytest.raises(UsageError, match="o: begun with other options: min_words was not given"):
         run(corpus, tmp_path / "o", resume=True, min_words=2)
     (corpus / "a.jsonl").write_bytes(jsonl(TEXTS))
     with pytest.raises(UsageError, match="begun with these options, but a file that it reads has changed"):

@@ -71,12 +71,12 @@ def test_what_can_not_be_told_does_not_count(tmp_path: Path) -> None:
     check = packtool.verify(store, tokenizer=OWN).tokenizer
     assert (check.drawn, check.told, check.equal) == (2, 1, 1)
     untold = made(tmp_path / "untold", split[:1], ids_field="ids")
-    with pytest.raises(UsageError, match="--tokenizer: the text of none of 1 document can be told from its ids"):
+    with pytest.raises(UsageError, match="tokenizer: the text of none of 1 document can be told from its ids"):
         packtool.verify(untold, tokenizer=OWN)
     with pytest.raises(UsageError, match=r"bare does not hold its own tokenizer, so no text is known"):
         packtool.verify(write_store(tmp_path / "bare", [3, 4]), tokenizer=OWN)
     packtool.pack(store, tmp_path / "packed", strategy="concat", sequence_length=4)
-    with pytest.raises(UsageError, match=r"--tokenizer: has no effect on packed datasets\. Give it for the store that"):
+    with pytest.raises(UsageError, match=r"tokenizer: has no effect on packed datasets\. Give it for the store that"):
         packtool.verify(tmp_path / "packed", tokenizer=OWN)
 
 

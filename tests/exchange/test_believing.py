@@ -172,7 +172,7 @@ REFUSED: list[tuple[str, Write, str]] = [
     ("datatrove", loss(index=False), r"a\.ds\.loss says which tokens train, but a\.ds\.index is not there"),
     ("datatrove", loss(5, 4), r"a\.ds\.loss has 4 values, but there are 5 tokens"),
     ("nanogpt", file("train.bin", b"odd"), "damaged-input: .*3 bytes of ids are not a multiple of 2"),
-    ("nanogpt", file("train.bin", U4 * 3), r"every second id of 16 bits is 0, as if ids were larger\. Give --dtype"),
+    ("nanogpt", file("train.bin", U4 * 3), r"every second id of 16 bits is 0, as if ids were larger\. Give dtype"),
     ("nanogpt", saved(IDS, lambda data: data[:-1]), "a NumPy file of 183 bytes, whose header says 7 values of int64"),
     (
         "nanogpt",
@@ -199,10 +199,10 @@ REFUSED: list[tuple[str, Write, str]] = [
     ("mds", mds(lambda shard: shard.update(column_names=["ids"])), "has other columns than its index says"),
 ]
 TAKEN: list[tuple[str, Write, str]] = [
-    ("nanogpt --dtype uint16", saved(IDS), r"a NumPy file of int64, but --dtype uint16 is given\. Leave --dtype out"),
-    ("llmc --dtype uint32", file("a.bin", U2), "--dtype: files of llmc say it themselves. Leave it out"),
-    ("megatron --dtype uint32", megatron(), "--dtype: files of megatron say it themselves"),
-    ("olmo --field ids", file("a.npy", U2), "--field: olmo has no columns. Leave it out"),
+    ("nanogpt --dtype uint16", saved(IDS), r'a NumPy file of int64, but dtype="uint16" is given\. Leave dtype out'),
+    ("llmc --dtype uint32", file("a.bin", U2), "dtype: files of llmc say it themselves. Leave it out"),
+    ("megatron --dtype uint32", megatron(), "dtype: files of megatron say it themselves"),
+    ("olmo --field ids", file("a.npy", U2), "field: olmo has no columns. Leave it out"),
 ]
 """Refused for an option."""
 

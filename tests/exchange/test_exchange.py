@@ -38,7 +38,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_documents_go_there_and_back(stores: dict[str, Path], tmp_path: Path, name: str, size: str) -> None:
     chosen = exchange.FORMATS[name]
     if chosen.dtypes[4 if size == "large" else 2] is None:
-        with pytest.raises(UsageError, match=f"--format: {name} holds ids of 16 bits, but the vocabulary has 131072"):
+        with pytest.raises(UsageError, match=f"format: {name} holds ids of 16 bits, but the vocabulary has 131072"):
             packtool.export(stores[size], tmp_path / "out", format=name)
         assert not (tmp_path / "out").exists()
         return
@@ -272,7 +272,7 @@ def test_options_that_make_no_sense(stores: dict[str, Path], tmp_path: Path, tok
             lambda: packtool.import_(tokenizer, tmp_path / "x", format="megatron-bridge"),
             "there is no format 'megatron-",
         ),
-        (lambda: packtool.import_(tokenizer, tmp_path / "x", format="olmo"), "--tokenizer: nothing says which"),
+        (lambda: packtool.import_(tokenizer, tmp_path / "x", format="olmo"), "tokenizer: nothing says which"),
         (lambda: packtool.import_(tmp_path / "no", tmp_path / "x", format="olmo"), "no such file or directory"),
         (lambda: packtool.import_(source, tmp_path / "x", format="arrow"), r"no file that matches \*\.arrow"),
     ]

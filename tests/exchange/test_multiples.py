@@ -82,7 +82,7 @@ def test_its_metadata_is_of_what_the_reader_leaves(tmp_path: Path, options: dict
 def test_other_formats_are_refused(tmp_path: Path, name: str) -> None:
     store = write_store(tmp_path / "store", LENGTHS[:5])
     packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=64, document_multiple=8)
-    message = f"--format: {name} has no place for padding between documents, which begin at multiples here. Choose "
-    with pytest.raises(UsageError, match=re.escape(message + "megatron-bridge, or pack without --document-multiple.")):
+    message = f"format: {name} has no place for padding between documents, which begin at multiples here. Choose "
+    with pytest.raises(UsageError, match=re.escape(message + "megatron-bridge, or pack without document_multiple.")):
         packtool.export(tmp_path / "rows", tmp_path / "out", format=name)
     assert not (tmp_path / "out").exists()

@@ -148,7 +148,7 @@ def test_resume_refuses_what_is_not_an_output(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["resume", "overwrite"])
 def test_leftovers_alone_are_removed_by_either_option(tmp_path: Path, how: str) -> None:
     leftovers(tmp_path / "o")
-    with pytest.raises(UsageError, match=r"holds leftovers of unfinished work\. Give --resume or --overwrite"):
+    with pytest.raises(UsageError, match=r"holds leftovers of unfinished work\. Give resume=True or overwrite=True"):
         prepare(tmp_path / "o", "tokenize", key="k")
     output = prepare(tmp_path / "o", "tokenize", key="k", **{how: True})
     assert not output.resumed

@@ -130,7 +130,7 @@ def test_a_full_disk_names_the_output_and_the_way_on(tmp_path: Path, number: int
     with pytest.raises(DataError) as caught, prepare(tmp_path / "o", "tokenize", key="k"):
         raise OSError(number, os.strerror(number))
     what = {errno.ENOSPC: "no space left on the device", errno.EDQUOT: "disk quota exceeded"}[number]
-    way = "Free some space, then run the command again with --resume: what is finished is kept."
+    way = "Free some space, then run the command again with resume=True: what is finished is kept."
     assert (caught.value.code, str(caught.value)) == ("disk-full", f"{tmp_path / 'o'}: {what}. {way}")
     with pytest.raises(OSError, match="Input/output"), prepare(tmp_path / "o", "tokenize", key="k", resume=True):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -151,7 +151,7 @@ def test_names_that_are_not_directories(tmp_path: Path) -> None:
     (tmp_path / "f").touch()
     with pytest.raises(DataError, match="not a directory"):
         prepare(tmp_path / "f", "tokenize", key="k")
-    with pytest.raises(PacktoolError, match=r"--output: an empty name\. Give a path"):
+    with pytest.raises(PacktoolError, match=r"output: an empty name\. Give a path"):
         packtool.tokenize("corpus.jsonl", "")
 
 

@@ -168,9 +168,9 @@ def test_without_segments_rows_without_padding_still_train(store: Path, tmp_path
     assert batch["position_ids"][1].tolist() == list(range(16))
     assert batch["cu_seqlens"].tolist() == [0, 16, 32]
     for options in ({}, {"documents": False, "train_on_repeated": False}):
-        with pytest.raises(UsageError, match="written with --no-segments"):
+        with pytest.raises(UsageError, match="written with segments=False"):
             dataset.batch([0], **options)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="written with --no-segments"):
+    with pytest.raises(UsageError, match="written with segments=False"):
         packtool.open(tmp_path / "padded").batch([0], documents=False)  # type: ignore[arg-type]
 
 
@@ -180,7 +180,7 @@ def test_without_segments_fields_that_need_none_are_read(store: Path, tmp_path: 
     batch = dataset.batch([0, 2], fields=("input_ids",))  # type: ignore[arg-type]
     np.testing.assert_array_equal(batch["input_ids"], dataset[[0, 2]])
     for field in set(FIELDS) - {"input_ids"}:
-        with pytest.raises(UsageError, match="written with --no-segments"):
+        with pytest.raises(UsageError, match="written with segments=False"):
             dataset.batch([0], fields=(field,))  # type: ignore[arg-type]
 
 

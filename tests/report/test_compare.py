@@ -146,10 +146,10 @@ def test_the_command_gives_the_options_tried(name: str) -> None:
         (
             ["concat"],
             {"extra_capacity": 5},
-            "--extra-capacity: none of the strategies compared takes this",
+            "extra_capacity: none of the strategies compared takes this",
         ),
         (["best"], {}, "there is no strategy 'best'"),
-        (["bfd-extra"], {"extra_capacity": 64}, r"--extra-capacity: 64 is out of range"),
+        (["bfd-extra"], {"extra_capacity": 64}, r"extra_capacity: 64 is out of range"),
     ],
 )
 def test_refuses_what_makes_no_sense(names: list[str], given: dict[str, Any], message: str) -> None:

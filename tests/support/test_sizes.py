@@ -19,7 +19,7 @@ def test_sizes_are_exact(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["9" * 400, "9" * 5000, "0", "0.1", "1e9", "-1", "1ii", "much", "inf"])
 def test_what_is_not_a_size(text: str) -> None:
-    with pytest.raises(UsageError, match=r"--memory: '.{1,40}'…? is not a size\. Write it like 512MiB") as caught:
+    with pytest.raises(UsageError, match=r"memory: '.{1,40}'…? is not a size\. Write it like 512MiB") as caught:
         parse_bytes(text)
     assert caught.value.code == "bad-size"
 

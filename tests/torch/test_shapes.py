@@ -57,7 +57,7 @@ def test_a_limit_of_documents_is_room_enough(store: Path, strategy: str, most: i
         assert found == {(room, room) if multiple else (room,)}
     if most > 1:
         message = rf"pad_cu_seqlens: room for 1 document a row, but a row has up to {most}\. Give {most}, or pack with "
-        with pytest.raises(UsageError, match=rf"{message}--max-documents-per-row 1 in place of {most}\."):
+        with pytest.raises(UsageError, match=rf"{message}max_documents_per_row=1 in place of {most}\."):
             Loader(rows, pad_cu_seqlens=1, **batch, **options)
 
 
@@ -85,7 +85,7 @@ def test_rows_without_a_limit_are_counted(store: Path, tmp_path: Path, options: 
             except UsageError as error:
                 assert str(error).startswith(f"pad_cu_seqlens: room for {taken} document")  # noqa: PT017
                 between = "padding between them. Give " in str(error)
-                assert between or f"or pack with --max-documents-per-row {taken}." in str(error)  # noqa: PT017
+                assert between or f"or pack with max_documents_per_row={taken}." in str(error)  # noqa: PT017
                 taken += 1
         assert len(shapes(loader, 1)) == 1
         blend = packtool.Blend({"one": tmp_path / "rows"})

@@ -30,7 +30,7 @@ def test_a_store_that_moved_is_named_and_can_be_given(index: Path) -> None:
     expected = packtool.open(index)[:]
     moved = index.parent / "elsewhere"
     (index.parent / "store").rename(moved)
-    with pytest.raises(DataError, match=r"the token store .* is not there\. Say where it lies now, with --store"):
+    with pytest.raises(DataError, match=r"the token store .* is not there\. Say where it lies now, with `--store`"):
         packtool.open(index)
     assert np.array_equal(packtool.open(index, stores=moved)[:], expected)
     assert packtool.verify(index, store=moved).problems == []

@@ -150,7 +150,7 @@ def side_of(value: Any, name: str, role: str) -> list[Any]:
         return [{"role": role, "content": value}]
     if isinstance(value, list) and value and isinstance(value[0], str | int | float):
         option = "--prompt" if role == "user" else "--completion"
-        raise bad_conversation(f"{name} is a list, of which one is to be named, such as {option} '{name}[0]'")
+        raise bad_conversation(f"{name} is a list, of which one is to be named, such as {option}='{name}[0]'")
     return messages_in(value, name)
 
 

@@ -149,7 +149,7 @@ def special(
         bracketed = [token for token in vocab if token[:1] in "<[" and token[-1:] in ">]" and len(token) > 2]
         if bracketed:
             what += f"; its vocabulary has {', '.join(bracketed[:8])}"
-    raise UsageError(f"no-{kind}", what, remedy=f"name it with {option} TEXT or {option} ID", where=option)
+    raise UsageError(f"no-{kind}", what, remedy=f"name it with {option}=TEXT or {option}=ID", where=option)
 
 
 def named(option: str, wanted: str | int, vocab: Mapping[str, int]) -> tuple[int, str]:

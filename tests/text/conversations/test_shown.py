@@ -42,7 +42,7 @@ def refused(source: str, record: dict[str, Any], **options: Any) -> str:
 
 CALLING = {"messages": [USER, call(), RESULT, ANSWER]}
 OF_TOOLS = (
-    ": give --tool-calls drop, which leaves out tools, calls and their results, or another template with "
+    ": give --tool-calls=drop, which leaves out tools, calls and their results, or another template with "
     "--chat-template"
 )
 TOLD = [

@@ -78,7 +78,7 @@ def test_splits_side_by_side_are_told_with_what_takes_the_first(
     put(tmp_path, *names, "notes.jsonl")
     with pytest.warns(PacktoolWarning, match=said) as caught:
         find_files(tmp_path, None)
-    assert f"give --include '{pattern}'." in str(caught[0].message)
+    assert f"give include='{pattern}'." in str(caught[0].message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert [file.name for file in find_files(tmp_path, None, [pattern])] == names[:1]
@@ -100,6 +100,6 @@ def test_the_pattern_for_a_dictionary_of_splits_takes_its_data_alone(tmp_path: P
     for split in ("train", "test"):
         put(tmp_path / split, "data-0.arrow", "dataset_info.json")
         (tmp_path / split / "state.json").write_text('{"_data_files": [{"filename": "data-0.arrow"}]}')
-    with pytest.warns(PacktoolWarning, match="give --include 'train/"):
+    with pytest.warns(PacktoolWarning, match="give include='train/"):
         assert len(find_files(tmp_path, None)) == 2
     assert [file.name for file in find_files(tmp_path, None, ["train/**"])] == ["train/data-0.arrow"]

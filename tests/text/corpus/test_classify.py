@@ -125,14 +125,14 @@ PAGE = ("a web page or XML, not the file itself", "download the raw file: on the
             "a.jsonl",
             b"[1, 2]\n[3]\n",
             "lists of numbers, not records that hold token ids",
-            "make records of them: jq -c '{ids: .}', and give --ids-field ids",
+            "make records of them: jq -c '{ids: .}', and give --ids-field=ids",
         ),
         ("a.csv", b"sep=;\nid;text\n", "a table below a line sep=, as spreadsheets write it", "remove that line first"),
         (
             "a.jsonl",
             b'\x1e{"text": "a"}\n',
             "a sequence of JSON texts (RFC 7464)",
-            "make lines of it first: jq --seq -c .",
+            "make lines of it first: `jq --seq -c .`",
         ),
         (
             "a.txt",
@@ -228,7 +228,7 @@ def test_other_kinds_of_files_are_named_with_the_way_out(tmp_path: Path, name: s
         packtool.tokenize(tmp_path / name, tmp_path / "s", tokenizer=ASSET)
     assert error.value.code == "foreign-file"
     assert error.value.what == found.fault.what
-    assert error.value.remedy == f"{found.fault.remedy}, or give --on-error skip or quarantine"
+    assert error.value.remedy == f"{found.fault.remedy}, or give --on-error=skip, or quarantine"
     with pytest.warns(PacktoolWarning, match="1 record could not be used"):
         packtool.tokenize([tmp_path / name, tmp_path / "b.txt"], tmp_path / "s", tokenizer=ASSET, on_error="skip")
     assert len(documents(tmp_path / "s")) == 1
@@ -298,8 +298,8 @@ def test_what_may_be_records_or_prose_is_asked(tmp_path: Path) -> None:
     with pytest.raises(DataError) as error:
         packtool.tokenize(tmp_path / "a.log", tmp_path / "s", tokenizer=ASSET)
     assert str(error.value) == (
-        f"{tmp_path}/a.log: neither JSON Lines nor a text: some of its lines are records. Say what it is: --format "
-        "jsonl, lines or text, or give --on-error skip or quarantine."
+        f"{tmp_path}/a.log: neither JSON Lines nor a text: some of its lines are records. Say what it is: "
+        'format="jsonl", lines or text, or give on_error="skip", or quarantine.'
     )
     packtool.tokenize(tmp_path / "a.log", tmp_path / "s", tokenizer=ASSET, format="text")
     assert len(documents(tmp_path / "s")) == 1

@@ -40,7 +40,7 @@ def test_only_known_suffixes_are_read_from_a_directory(tmp_path: Path) -> None:
     assert names(tmp_path, include=["*.md", "d/*"]) == ["README.md", "d/dataset_info.json", "d/e.txt.gz"]
     assert names(tmp_path, exclude=["*.JSONL", "d/**"]) == ["a.jsonl"]
     assert names(tmp_path / "README.md") == ["README.md"]
-    with pytest.raises(DataError, match=r"no file is left\. Check --include and --exclude"):
+    with pytest.raises(DataError, match=r"no file is left\. Check include and exclude"):
         discover_files(tmp_path, include=["*.nothing"])
     (tmp_path / "a.jsonl").unlink()
     (tmp_path / "b.JSONL").unlink()

@@ -36,7 +36,7 @@ def test_files_of_other_kinds_in_a_directory_are_named_once(corpus: Path, tmp_pa
     assert str(warning.message) == (
         f"{corpus}: not read, since their names have no known suffix, or begin with _ or a dot: README.md, "
         "dataset_info.json. Name the files to read "
-        "them, or give --include with a pattern, and --format if needed."
+        "them, or give include with a pattern, and format if needed."
     )
     assert documents(result.path) == reference(TEXTS * 7)
     one = run(corpus, tmp_path / "p", include=["*.md"])

@@ -59,7 +59,7 @@ def test_each_bad_line_has_its_reason() -> None:
         b'{"text": "\\ude00\\ud83d"}': ("lone-surrogate", "lone surrogate in text field 'text'"),
         b'{"TEXT": "a"}': (
             "missing-text",
-            "no text field 'text'; there are TEXT; to read it, perhaps --text-field TEXT",
+            "no text field 'text'; there are TEXT; to read it, perhaps --text-field=TEXT",
         ),
         b"{}": ("missing-text", "no text field 'text'; there are no fields"),
         b'{"text": null}': ("missing-text", "text field 'text' is null, not a string"),

@@ -15,6 +15,7 @@ import packtool
 from packtool.errors import DataError, UsageError
 from packtool.formats import fields
 from packtool.formats.token_store import TokenStore
+from packtool.support.spelling import as_typed
 from packtool.text.conversations import layouts
 from packtool.text.conversations.layouts import known_layout
 from packtool.text.conversations.record import conversation_of
@@ -83,7 +84,7 @@ KNOWN = [
 @pytest.mark.parametrize(("names", "options"), KNOWN)
 def test_well_known_names(names: list[str], options: str | None) -> None:
     layout = known_layout(names)
-    assert (None if layout is None else layout.shown()) == options
+    assert (None if layout is None else as_typed(layout.shown())) == options
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_what_is_not_clear_is_asked_for(names: list[str], tmp_path: Path) -> Non
     path = write(tmp_path / "a.jsonl", [dict.fromkeys(names, "x")])
     with pytest.raises(UsageError, match=r"a\.jsonl: the first record has .*: it is not clear which") as error:
         packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
-    assert error.value.remedy.startswith("say it, for example --prompt ")
+    assert as_typed(error.value.remedy).startswith("say it, for example --prompt ")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_one_of_prompt_and_answer_is_enough(
     tmp_path: Path, chat: dict[str, Any], names: list[str], option: dict[str, Any], layout: str | None
 ) -> None:
     found = known_layout(names, **option)
-    assert (None if found is None else found.shown()) == layout
+    assert (None if found is None else as_typed(found.shown())) == layout
     options = {**chat, **option}
     for name in ("a.jsonl", "a.parquet", "a.csv"):
         path = write(tmp_path / name, [{key: f"the {key}" for key in names}])
@@ -216,14 +217,14 @@ def test_preference_pairs_are_named(tmp_path: Path, record: dict[str, Any], reme
         path = write(tmp_path / name, [record])
         with pytest.raises(UsageError, match="the first record is a preference pair") as error:
             packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
-        assert error.value.remedy == remedy
+        assert as_typed(error.value.remedy) == remedy
 
 
 def test_a_text_comes_before_a_layout(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", [{"text": "words", **RECORDS[0]}])
     with pytest.warns(PacktoolWarning, match="has 'text' and 'instruction': the text is read") as caught:
         packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
-    assert "give --prompt instruction,input --completion output to read these instead" in str(caught[0].message).lower()
+    assert 'prompt="instruction,input", completion="output" to read these instead' in str(caught[0].message)
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet", "a.csv"])
@@ -231,7 +232,7 @@ def test_a_text_with_an_answer_beside_it_is_read_alone_with_a_warning(tmp_path: 
     path = write(tmp_path / name, [{"text": "many words", "summary": "words"}])
     with pytest.warns(PacktoolWarning, match="'text' and 'summary': the text is read") as caught:
         packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
-    assert "--prompt text --completion summary to read both as a conversation" in str(caught[0].message)
+    assert 'prompt="text", completion="summary" to read both as a conversation' in str(caught[0].message).lower()
 
 
 TURNS = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]

@@ -242,7 +242,7 @@ def test_what_is_not_read_is_refused_with_options_that_read_it(
     path = write(tmp_path / name, [record] * 2)
     with pytest.raises(PacktoolError) as error:
         packtool.tokenize(path, tmp_path / "s", tokenizer=reasoned["tokenizer"])
-    assert options in f"{error.value.what}: {error.value.remedy}"
+    assert options in error.value.typed()
     words = shlex.split(options)
     if len(words) > 2 or "--conversations" in words:
         if words[-1] == "--completion":

@@ -77,7 +77,7 @@ def test_what_are_no_records_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
         (Path().glob("*.jsonl"), {}, "inputs: record 1 is a path. Give paths as a list."),
         (iter(["a.jsonl"]), {}, "inputs: the first text, 'a.jsonl', names a file. Give paths as a list, or texts as"),
         ([{"txt": "a"}], {}, ":1: no text field 'text'; there are txt (read as jsonl). Name the field"),
-        (iter("ab"), {"resume": True}, "--resume: a stream of records can't be resumed. Write it to a file first"),
+        (iter("ab"), {"resume": True}, "resume: a stream of records can't be resumed. Write it to a file first"),
     ]
     for inputs, options, message in cases:
         with pytest.raises(PacktoolError) as error:

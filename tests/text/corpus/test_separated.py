@@ -103,9 +103,9 @@ def test_tokenize_cuts_text_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [{}, {"dry_run": True}])
 def test_a_separator_is_for_plain_text(tmp_path: Path, options: dict[str, Any]) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
-    with pytest.raises(UsageError, match=r"--separator: has no effect on jsonl, as which .*a\.jsonl is read\. Leave"):
+    with pytest.raises(UsageError, match=r"separator: has no effect on jsonl, as which .*a\.jsonl is read\. Leave"):
         packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "s", tokenizer=ASSET, separator="x", **options)
-    with pytest.raises(UsageError, match="--separator: an empty separator"):
+    with pytest.raises(UsageError, match="separator: an empty separator"):
         packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "s", tokenizer=ASSET, separator="")
     with pytest.raises(UsageError, match="has no effect on lines"):
         packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "s", tokenizer=ASSET, separator="x", format="lines")

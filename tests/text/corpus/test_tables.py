@@ -41,8 +41,8 @@ def test_a_table_without_the_column_is_refused_with_the_columns_it_has(tmp_path:
         packtool.tokenize(tmp_path / "a.csv", tmp_path / "store", tokenizer=ASSET)
     assert str(error.value) == (
         f"{tmp_path / 'a.csv'}: no text field 'text'; there are id, body (read as csv). "
-        "Name the field with --text-field or --conversations, or the fields with --prompt and --completion, "
-        "or give --on-error skip or quarantine."
+        "Name the field with text_field or conversations, or the fields with prompt and completion, "
+        'or give on_error="skip", or quarantine.'
     )
 
 
@@ -238,6 +238,5 @@ def test_names_that_are_not_utf_8_reach_messages_escaped(tmp_path: Path, name: s
 @pytest.mark.parametrize("option", ["columns", "text_field", "id_field", "separator", "eos_token"])
 def test_options_that_are_not_utf_8_are_refused(tmp_path: Path, option: str) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
-    flag = option.replace("_", "-")
-    with pytest.raises(UsageError, match=rf"--{flag}: 't\\udce9xt' is not valid UTF-8\. Write it in UTF-8"):
+    with pytest.raises(UsageError, match=rf"{option}: 't\\udce9xt' is not valid UTF-8\. Write it in UTF-8"):
         packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "store", **{option: "t\udce9xt"})  # type: ignore[arg-type]

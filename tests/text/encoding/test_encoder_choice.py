@@ -24,7 +24,7 @@ def test_shapes_that_gigatoken_is_not_for(name: str) -> None:
     assert found.encoder in ("tokenizers", "fastokens")
     if found.encoder == "tokenizers" and installed("gigatoken"):
         assert reason in found.why
-    with pytest.raises(EncoderUnsuitableError, match="Give --encoder auto or tokenizers"):
+    with pytest.raises(EncoderUnsuitableError, match='Give encoder="auto" or tokenizers'):
         chosen(spec, "gigatoken")
 
 

@@ -108,5 +108,5 @@ def test_other_shapes_are_refused(name: str) -> None:
     assert reason in str(fastokens.shape(spec))
     if name == "prefix":
         return  # `tokenizers` does not load it either
-    with pytest.raises(EncoderUnsuitableError, match="Give --encoder auto or tokenizers"):
+    with pytest.raises(EncoderUnsuitableError, match='Give encoder="auto" or tokenizers'):
         chosen(spec, "fastokens")

@@ -62,8 +62,8 @@ def test_an_unknown_eos_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
     options = {"tokenizer": tmp_path}
     message = fails(UsageError, tmp_path / "a.jsonl", tmp_path / "o", **options)
-    assert message.startswith("--eos-token: no EOS token is known for this tokenizer")
-    assert "Name it with --eos-token TEXT or --eos-token ID." in message
+    assert message.startswith("eos_token: no EOS token is known for this tokenizer")
+    assert "Name it with eos_token=TEXT or eos_token=ID." in message
     result = run(tmp_path / "a.jsonl", tmp_path / "o", eos_token="5", **options)
     assert all(document[-1] == 5 for document in documents(result.path))
 

@@ -37,7 +37,7 @@ def test_the_end_of_a_turn_is_warned_of(tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": {"content": "<|im_end|>"}}))
     with pytest.warns(PacktoolWarning, match=r"EOS is '<\|im_end\|>', which ends a turn of a chat") as caught:
         assert info_of(find_tokenizer(path)).eos_token == "<|im_end|>"
-    assert str(caught[0].message).endswith("To pretrain, name another with --eos-token.")
+    assert str(caught[0].message).endswith("To pretrain, name another with eos_token.")
     with pytest.warns(PacktoolWarning, match="which ends a turn of a chat"):
         info_of(find_tokenizer(path), eos_token="<|im_end|>")
     info_of(find_tokenizer(path), chats=True)  # of conversations it may be the end: a warning would be an error
@@ -57,7 +57,7 @@ def test_every_other_token_that_ends_no_document_is_warned_of(tmp_path: Path) ->
         ("<pad>", "which ends no document"),
         ("<end_of_turn>", "which ends a turn of a chat"),
     ):
-        with pytest.warns(PacktoolWarning, match=f"EOS is '{eos}', {why}. To pretrain, give --eos-token '<eos>'"):
+        with pytest.warns(PacktoolWarning, match=f"EOS is '{eos}', {why}. To pretrain, give eos_token='<eos>'"):
             info_of(find_tokenizer(path), eos_token=eos)
     info_of(find_tokenizer(path), eos_token="<eos>")  # a warning would be an error
 
@@ -65,7 +65,7 @@ def test_every_other_token_that_ends_no_document_is_warned_of(tmp_path: Path) ->
 def test_a_bos_that_the_model_expects_is_warned_of(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps(shapes.spec()))
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"add_bos_token": True}))
-    with pytest.warns(PacktoolWarning, match="add_bos_token, but documents begin without a BOS. Give --bos"):
+    with pytest.warns(PacktoolWarning, match="add_bos_token, but documents begin without a BOS. Give bos=True"):
         info_of(find_tokenizer(tmp_path))
     info_of(
         find_tokenizer(tmp_path), chats=True

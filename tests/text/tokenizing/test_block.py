@@ -87,4 +87,4 @@ if __name__ == "__main__":
     bomb = tmp_path / "bomb.jsonl.gz"
     message = fails(DataError, bomb, tmp_path / "p", max_record_bytes="8MiB")
     assert message.startswith(f"{bomb}:2: a record of 314,572,812 bytes, above the limit of 8,388,608")
-    assert message.endswith("Raise --max-record-bytes, or give --on-error skip or quarantine.")
+    assert message.endswith('Raise max_record_bytes, or give on_error="skip", or quarantine.')

@@ -66,7 +66,7 @@ def test_a_mismatch_falls_back_for_everything(
     assert contents(result.path) == expected
     assert result.run["encoder"] == "tokenizers"
     assert "give different ids" in result.run["encoder_why"]
-    with pytest.raises(EncoderMismatchError, match="Give --encoder tokenizers"):
+    with pytest.raises(EncoderMismatchError, match='Give encoder="tokenizers"'):
         run(tmp_path / "a.jsonl", tmp_path / "p", encoder="gigatoken")
     block._loaded.cache_clear()
 

@@ -87,5 +87,5 @@ def test_provenance_does_not_depend_on_workers_and_can_be_left_out(
     with pytest.warns(packtool.warnings.PacktoolWarning):
         run(tmp_path / "corpus", tmp_path / "without", on_error="skip", provenance=False)
     assert not list((tmp_path / "without").glob("documents-*"))
-    with pytest.raises(UsageError, match="made with --no-provenance"):
+    with pytest.raises(UsageError, match="made with provenance=False"):
         TokenStore(tmp_path / "without").origins()

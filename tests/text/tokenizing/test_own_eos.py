@@ -73,7 +73,7 @@ def test_special_tokens_can_be_refused(tmp_path: Path, kind: str, shell: Shell) 
     typed = ["tokenize", tmp_path / "a.jsonl", "-o", tmp_path / "s", "--special-tokens", "error", *typed]
     assert shell.refused(*typed) == (
         f"packtool: error[special-token]: {tmp_path}/a.jsonl:2: spells {EOS}. Remove it, or give --special-tokens text "
-        "to encode it as plain text, or give --on-error skip or quarantine.\n"
+        "to encode it as plain text, or give --on-error skip, or quarantine.\n"
     )
     assert "left out: 1 rejected (1 special-token)" in shell(*typed, "--on-error", "skip")
     assert load(tmp_path / "s")["counts"]["documents"] == 2
