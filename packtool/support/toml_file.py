@@ -1,4 +1,7 @@
-"""Read a TOML file, and know the line of every value in it, which `tomllib` does not say."""
+"""Read a TOML file, and know the line of every value in it, which `tomllib` does not say.
+
+`tomllib` has limits of its own for nesting and digits, which it reports without a line; options refuse other values.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,10 @@ from packtool.support.sizes import show_bytes
 
 Key: TypeAlias = "str | int"
 """A name in a table, or a number in a list."""
-_DEEPEST = 32
 _MOST_BYTES = 1 << 24
-_LARGEST = 1 << 64
-"""Limits of a file: nesting of tables and lists, bytes, and integers."""
-_NAME = r"""(?:[\w-]++|"[^"\n]*"|'[^'\n]*')"""
+"""The largest file that is read: what is larger was named by mistake."""
 _TOKEN = re.compile(
-    rf"(?P<deep>(?<![\w-]){_NAME}(?:[ \t]*\.[ \t]*{_NAME}){{{_DEEPEST},}})"
-    r'|"""(?:[^\\]|\\.)*?"{3,5}'  # a string of several lines, which may end with quotes of its own
+    r'"""(?:[^\\]|\\.)*?"{3,5}'  # a string of several lines, which may end with quotes of its own
     r"|'''.*?'{3,5}"
     r'|"(?:[^"\\\n]|\\.)*"'
     r"|'[^'\n]*'"
@@ -30,8 +29,7 @@ _TOKEN = re.compile(
     r"|[\[\]{}\n]",
     re.DOTALL,
 )
-"""What tells where a statement ends: strings and comments, in which brackets mean nothing; brackets; ends of lines. And
-keys with many dots, for which `tomllib` takes the square of their number."""
+"""What tells where a statement ends: strings and comments, in which brackets mean nothing; brackets; ends of lines."""
 
 
 @dataclass(frozen=True)
@@ -60,19 +58,17 @@ def read_toml(path: Path | str) -> TomlFile:
 
     Raises:
         DataError: it can't be read.
-        UsageError: it is not TOML, or holds what no option takes, as a NUL character or deep nesting; with the line.
+        UsageError: it is not TOML, or beyond the limits of `tomllib`; with the line.
     """
     path = Path(path)
     text = _text(path)
-    statements = list(_statements(path, text))
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(path, text, error) from None
     except (RecursionError, ValueError):
-        _lines(path, statements)  # raises for the statement that is to blame
-        raise _refused(str(path), "nested too deeply") from None
-    return TomlFile(path, values, _lines(path, statements))
+        values = {}  # a statement is to blame, which is parsed by itself below
+    return TomlFile(path, values, _lines(path, _statements(text)))
 
 
 def _text(path: Path) -> str:
@@ -111,58 +107,32 @@ def _refused(where: str, what: str) -> UsageError:
 def _lines(path: Path, statements: Iterable[tuple[int, str]]) -> dict[tuple[Key, ...], int]:
     """Return the lines of a valid file's tables and values, by the keys that lead to them.
 
-    >>> _lines(Path("a.toml"), _statements(Path("a.toml"), "[a.b]\\nx = 1\\n[[c]]\\ny = {z = 2}\\n[[c]]\\n"))
+    >>> _lines(Path("a.toml"), _statements("[a.b]\\nx = 1\\n[[c]]\\ny = {z = 2}\\n[[c]]\\n"))
     {('a',): 1, ('a', 'b'): 1, ('a', 'b', 'x'): 2, ('c',): 3, ('c', 0): 3, ('c', 0, 'y'): 4, ('c', 0, 'y', 'z'): 4, \
 ('c', 1): 5}
 
     Raises:
-        UsageError: a statement holds what no option takes.
+        UsageError: a statement is beyond the limits of `tomllib`.
     """
     lines: dict[tuple[Key, ...], int] = {}
     counted: dict[tuple[Key, ...], int] = {}
     table: tuple[Key, ...] = ()
     for line, statement in statements:
-        given = _parsed(statement, f"{path}:{line}")
-        if not given:
-            continue  # a comment
-        if statement.lstrip().startswith("["):
+        try:
+            given = tomllib.loads(statement)
+            below = list(_keys(given))
+        except RecursionError:
+            raise _refused(f"{path}:{line}", "nested too deeply") from None
+        except ValueError:  # Python's own limit on the digits of an integer
+            raise _refused(f"{path}:{line}", "a number has too many digits") from None
+        if given and statement.lstrip().startswith("["):
             table = _header(given, counted)
             found = [table[:size] for size in range(1, len(table) + 1)]
         else:
-            found = [(*table, *keys) for keys in _keys(given)]
+            found = [(*table, *keys) for keys in below]
         for keys in found:
             lines.setdefault(keys, line)
     return lines
-
-
-def _parsed(statement: str, where: str) -> dict[str, Any]:
-    """Parse a statement, and require that options may take what it gives.
-
-    The values go to file systems, NumPy and messages, which do not take every text and number that TOML can hold.
-    """
-    try:
-        given = tomllib.loads(statement)
-    except RecursionError:
-        raise _refused(where, "nested too deeply") from None
-    except tomllib.TOMLDecodeError:
-        raise _refused(where, "not TOML") from None
-    except ValueError:  # Python's own limit on the digits of an integer
-        raise _refused(where, "a number has too many digits") from None
-    # Not by recursion: keys with dots make tables of any depth.
-    waiting: list[tuple[int, Any]] = [(0, given)]
-    while waiting:
-        depth, value = waiting.pop()
-        if depth > _DEEPEST:
-            raise _refused(where, "nested too deeply")
-        if isinstance(value, dict):
-            waiting += [(depth + 1, item) for item in (*value.keys(), *value.values())]
-        elif isinstance(value, list):
-            waiting += [(depth + 1, item) for item in value]
-        elif isinstance(value, str) and "\0" in value:
-            raise _refused(where, "a text holds a NUL character")
-        elif isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
-            raise _refused(where, "a number has too many digits")
-    return given
 
 
 def _header(given: dict[str, Any], counted: dict[tuple[Key, ...], int]) -> tuple[Key, ...]:
@@ -197,19 +167,14 @@ def _keys(value: Any) -> Iterator[tuple[Key, ...]]:
             yield (key, *deeper)
 
 
-def _statements(path: Path, text: str) -> Iterator[tuple[int, str]]:
+def _statements(text: str) -> Iterator[tuple[int, str]]:
     """Yield each statement of a valid file, and its first line: a header, or a key with its value.
 
     A statement ends with its line, unless a bracket or a string is still open there.
-
-    Raises:
-        UsageError: a key has too many dots.
     """
     first, begin, line, depth = 1, 0, 1, 0
     for token in _TOKEN.finditer(text):
         found = token[0]
-        if token.lastgroup == "deep":
-            raise _refused(f"{path}:{line}", "nested too deeply")
         line += found.count("\n")
         if found in ("[", "{"):
             depth += 1
