@@ -23,7 +23,7 @@ DEMO := demo-output
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test tests check test-slow test-torch test-interop test-browser release test-matrix test-tokenizers docs bench bench-full \
+.PHONY: help demo test tests check test-slow test-torch test-interop test-browser release wheel test-matrix test-tokenizers docs bench bench-full \
 	bench-page bench-compare clean
 
 help:  ## this list
@@ -81,6 +81,9 @@ test-browser: $(BIN)/installed docs  ## the HTML report and the documentation in
 PYTHONS := 3.11 3.12 3.13 3.14
 release: $(BIN)/installed  ## wheel and sdist in dist/, checked, tried on every Python that is here; uploads nothing
 	$(BIN)/python scripts/release.py --python $(PYTHONS)
+
+wheel: $(BIN)/installed  ## wheel and sdist in dist/, checked
+	$(BIN)/python scripts/release.py --python
 
 # Needs npm and network the first time.
 TEXTS := 50000

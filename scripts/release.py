@@ -2,6 +2,7 @@
 
 python scripts/release.py                 into dist/, on every Python that is found
 python scripts/release.py --to DIR --python 3.12
+python scripts/release.py --python        build and check alone
 
 What is wrong ends the command with exit status 1. What only people can do before the upload is listed at the end.
 """
@@ -252,7 +253,7 @@ def release(root: Path, to: Path, wanted: list[str]) -> None:
         say(f"Python {python.version}: installed, from text to a batch, tests passed")
     if missing:
         say(f"not tried, since this machine has no such Python: {', '.join(missing)}")
-    if len(missing) == len(wanted):
+    if wanted and len(missing) == len(wanted):
         raise Fault("no Python to try the wheel on")
     todo = left_to_do(root)
     if todo:
@@ -263,7 +264,7 @@ def release(root: Path, to: Path, wanted: list[str]) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--to", type=Path, default=ROOT / "dist", help="where the files go")
-    parser.add_argument("--python", nargs="+", default=list(PYTHONS), help="versions to try, such as 3.12")
+    parser.add_argument("--python", nargs="*", default=list(PYTHONS), help="versions to try, such as 3.12; or none")
     options = parser.parse_args(arguments)
     try:
         release(ROOT, options.to, options.python)
