@@ -101,17 +101,17 @@ class Blend:
 
     Args:
         sources: packed datasets by name. A source is a path or URL, or a mapping with `path` and any of `max_epochs`
-            (how often it may be read), `stop` (at that limit the others share its weight, in place of an error),
-            `repack`, `shuffle`, `seed` and `stores`, as in `packtool.torch.Loader`.
+            (how often the run may read it), `stop` (at that limit the other sources share its weight, in place of an
+            error), `repack`, `shuffle`, `seed` and `stores`, as in `packtool.torch.Loader`.
         stages: mappings in order, with `weights` by source. Every stage but the first has `from`, where it begins:
-            ``"60%"``, ``"24B tokens"``, ``"12M rows"`` or ``"6000 steps"``. It may have `ramp`: True to reach its
-            weights in a straight line at the next stage or the end, or a place such as ``"80%"`` to reach them there.
-            Without stages the weights are the sizes of the sources. If there is one dataset, of several row lengths,
+            ``"60%"``, ``"24B tokens"``, ``"12M rows"`` or ``"6000 steps"``. A stage may have `ramp`: True to reach its
+            weights in a straight line at the next stage or the end, or the place where they are reached, such as
+            ``"80%"``. Without stages the weights are the sizes of the sources. Of one dataset of several row lengths,
             weights are by row length.
         tokens, rows, steps: the length of the run, one of the three; ``"40B"`` is 40 billion. By default, without
             stages, every row comes once.
-        batch_size: rows in a step, if anything is given in steps.
-        batch_tokens: tokens in a batch of a dataset of several row lengths; by default as its own batches.
+        batch_size: rows in a step, if a length or a place is in steps.
+        batch_tokens: tokens in a batch of a dataset of several row lengths; by default as in its stored batches.
 
     Raises:
         UsageError: an unknown key; a value of the wrong kind; stages out of order; weights that are all zero.

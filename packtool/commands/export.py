@@ -61,7 +61,7 @@ def export(options: ExportArguments) -> ExportResult:
     keep.
 
     Raises:
-        UsageError: the format can't hold this; options that make no sense.
+        UsageError: the format can't hold this source; options that make no sense.
         DataError: the source is missing, unfinished or damaged.
     """
     clock = Clock()

@@ -48,7 +48,7 @@ class FoundSegment:
 
 @dataclass(frozen=True)
 class FindResult:
-    """The places of a document in a dataset, what a store knows of it, or the documents that overlap with others.
+    """The places of a document in a dataset, its entry in a store, or the documents that overlap with others.
 
     Attributes:
         path: the dataset or store.
@@ -73,8 +73,8 @@ class FindResult:
 def find(options: FindArguments) -> FindResult:
     """Find the rows of a packed dataset that hold a document, given by its id, or by its input file and line.
 
-    Of a token store, say what it knows of the document: its number, file, line, tokens, and the columns kept with it.
-    With `overlap`, find the documents of a token store that share a run of tokens with documents of another one.
+    In a token store, find the document's number, file, line, tokens, and the columns kept with it. With `overlap`,
+    find the documents of a token store that share a run of tokens with documents of another store.
 
     Raises:
         UsageError: no such id or file, not FILE:LINE, or other stores than the dataset was packed from; for `overlap`,

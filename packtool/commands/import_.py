@@ -60,10 +60,10 @@ class ImportResult(StoreResult):
 def import_(options: ImportArguments) -> ImportResult:
     """Make a token store of token ids that another tool has written.
 
-    Check every id against the tokenizer's vocabulary. A document that does not end with EOS gets one, counted; where
-    the format does not say where documents end, each EOS ends one. Columns that say which tokens train are kept, those
-    that say which are padding cut it out, and those that number the documents of a row divide it. What else is said of
-    the ids is refused, since the store would lose it; `ids_only` takes the ids alone.
+    Check every id against the tokenizer's vocabulary. A document without EOS at its end gets an EOS, counted. Where the
+    format does not say where documents end, each EOS ends a document. A column of tokens that train is kept, a column
+    of padding takes the padding out, a column with the number of the document divides a row. Any other column is
+    refused, since the store would lose it; `ids_only` takes the ids alone.
 
     Raises:
         UsageError: options that make no sense.

@@ -24,7 +24,7 @@ def info(options: InfoArguments) -> Info:
     """Describe a path.
 
     Raises:
-        DataError: there is nothing, or a manifest that can't be read.
+        DataError: nothing lies at the path, or a manifest there can't be read.
         UsageError: the file is not valid TOML, or a blend with an error.
     """
     place = place_of(options.path)

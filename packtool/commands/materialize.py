@@ -16,7 +16,7 @@ def materialize(options: MaterializeArguments) -> DatasetResult:
     Either way the files equal, byte for byte, the files that `pack` would have written.
 
     Raises:
-        UsageError: not a packed dataset; without tokens it needs segments, and its stores.
+        UsageError: not a packed dataset; a dataset without tokens that lacks its segments or its stores.
         DataError: the dataset or a store is missing, has changed, or is damaged; the disk is full.
     """
     with dataset_job("materialize", options, options.source, options.store) as job:

@@ -16,9 +16,9 @@ class Info:
         kind: ``token store``, ``packed dataset`` and so on; ``directory of datasets``; ``configuration``;
             ``blend``; ``tokenizer``; ``not written by packtool``.
         state: ``whole``, ``unfinished``, ``damaged`` (files missing or of the wrong size), or ``unknown``.
-        facts: what to know about it, in order.
+        facts: the facts about the path, by name, in order.
         missing: names of files that are missing or have the wrong size.
-        parts: of a directory of datasets: what each of them is.
+        parts: of a directory of datasets: the description of each dataset.
         next: commands that make sense now.
     """
 

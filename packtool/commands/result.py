@@ -33,12 +33,12 @@ class Preview:
         known: amounts of its input, all of it, whatever options leave out: files, bytes, documents, rows, tokens.
         files: of a corpus.
         staging: directory for files that are to be uploaded to a URL; None for the user's cache.
-        overwrite: what lies there would be replaced.
+        overwrite: the output that lies there would be replaced.
         written: amounts of the output, as far as they are known or estimated: rows, tokens, bytes.
-        unknown: why nothing is known of the output, where nothing is.
+        unknown: the reason why the size of the output is unknown; "" where it is known.
         estimate: what `tokenize` would write, estimated from a sample; None if nothing is estimated.
-        workers: that would do it.
-        read: what of the first record is read, in words; "" if there is none.
+        workers: number of parallel workers.
+        read: the fields of the first record that are read, in words; "" if there is no record.
     """
 
     command: str

@@ -112,8 +112,8 @@ def run(options: RunArguments) -> list[StageResult]:
     """Run the stages of a configuration file, in order.
 
     Raises:
-        UsageError: the file makes no sense, or an output holds something else.
-        DataError: whatever a stage finds wrong with its input.
+        UsageError: the file makes no sense, or an output holds something that the stage did not write.
+        DataError: a stage can't use its input.
     """
     tables = read(options.configuration)
     inputs = list(map(str, _several(options.input)))

@@ -43,7 +43,8 @@ def show(options: ShowArguments) -> Row:
     """Show one row of a packed dataset, or one document of a token store.
 
     Raises:
-        UsageError: no such row, bucket, document, id or line, an option for the other of the two, or another tokenizer.
+        UsageError: no such row, bucket, document, id or line; an option of rows for a store, or of documents for a
+            dataset; another tokenizer.
         DataError: the dataset or store is missing or damaged; no document came from the line.
     """
     with places_to_read(options.path) as [place], places_to_read(options.store) as stores:

@@ -36,8 +36,8 @@ from packtool.writing.stored_tokens import open_packed
 def shuffle(options: ShuffleArguments) -> DatasetResult:
     """Write the rows of a dataset in another order.
 
-    The result depends on the corpus, the options of `pack`, seed and epoch only: a dataset that is shuffled already
-    gives the same rows as one in corpus order, and both the same as `pack` with that seed.
+    The result depends on the corpus, the options of `pack`, seed and epoch alone. A dataset that was shuffled before
+    gives the same rows as the dataset in corpus order, and as `pack` with that seed.
 
     Raises:
         UsageError: options that make no sense, or that this dataset can't do.

@@ -35,8 +35,8 @@ def stats(options: StatsArguments) -> Report:
         The report, as docs/report-schema.md describes it.
 
     Raises:
-        UsageError: options that make no sense for what lies there.
-        DataError: it is missing, unfinished or damaged.
+        UsageError: options that make no sense for an input of this kind.
+        DataError: the input is missing, unfinished or damaged.
     """
     if options.html is not None:
         _check_page(Path(options.html))

@@ -38,7 +38,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     """Tokenize text files, or records that a program has, into a token store.
 
     A string or a list of strings names files. Any other iterable gives the records themselves: an iterator of texts,
-    mappings with the fields, a `Dataset` or `IterableDataset` of Hugging Face. They are read once, in order, and
+    mappings with the fields, a `Dataset` or `IterableDataset` of Hugging Face. Records are read once, in order, and
     numbered from 1.
 
     >>> import tempfile
@@ -47,7 +47,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     2
 
     Raises:
-        PacktoolError: whatever is wrong with options, tokenizer, inputs or output.
+        PacktoolError: options, tokenizer, inputs or output can't be used.
     """
     with engine_for(options.scheduler, options.workers, "tokenize", at_end=discard_runs) as engine:
         return tokenized(options, engine, called=str(place_of(options.output)))

@@ -80,14 +80,14 @@ def verify(options: VerifyArguments) -> VerifyResult:
 
     The manifest must carry its own checksum. Every file must be there with its size and checksum; every id must lie
     below the vocabulary size; documents must end with EOS; segments must fill their rows and lie inside their
-    documents; no token may be placed twice, unless it is marked as repeated; and all of it must add up to the ledger.
+    documents; no token may be placed twice, unless it is marked as repeated; and the sums must be those of the ledger.
     Reads every byte once for the checksums and once for the ids.
 
     Raises:
         DataError: the manifest itself is missing or damaged; a store is not the one that was packed; an object store
             fails or refuses.
-        UsageError: stores for something else than a packed dataset; a tokenizer for something else than a store, or for
-            a store whose texts can't be told from its ids.
+        UsageError: stores are given, but not a packed dataset; a tokenizer is given, but not a store, or a store whose
+            texts can't be told from its ids.
     """
     with places_to_read(options.path) as [place], places_to_read(options.store) as given:
         manifest = manifests.read(place)

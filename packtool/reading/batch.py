@@ -43,16 +43,16 @@ DTYPES: dict[str, npt.DTypeLike] = {
 class Batch(TypedDict, total=False):
     """Rows as a model takes them. T is the length of a row (one less with ``extra_token``).
 
-    It has the fields that the caller chose; by default all of them but `loss_mask`, and `cu_seqlens_padded` and
-    `max_seqlen_padded` only where documents begin at multiples. Fields called `column.NAME` have a column that the
-    dataset keeps of its documents: (sequences of `cu_seqlens`), float64 for numbers, NaN if a value is missing; or
-    int32 for categories, the place in the list of names, -1 if a value is missing. Values of padding are missing.
+    A batch has the fields that the caller chose; by default all but `loss_mask`, and `cu_seqlens_padded` and
+    `max_seqlen_padded` only where documents begin at multiples. A field `column.NAME` has the values of a kept column,
+    one for each sequence of `cu_seqlens`: float64 for numbers, NaN if a value is missing; or int32 for categories, the
+    place in the list of names, -1 if a value is missing. Values of padding are missing.
 
     Attributes:
         input_ids: (rows, T) int64.
         labels: (rows, T) int64, `IGNORED` where there is no target.
         position_ids: (rows, T) int64, from 0 in each sequence.
-        document_ids: (rows, T) int32: the number of the sequence in its row that a token belongs to; -1 for padding.
+        document_ids: (rows, T) int32: the number, in its row, of the token's sequence; -1 for padding.
         cu_seqlens: (sequences + 1) int32: where the sequences of all rows begin, the rows laid end to end; then the
             number of tokens. In a batch with `cu_seqlens_padded` runs of padding are no sequences, and these places
             count the tokens without padding.
@@ -61,8 +61,8 @@ class Batch(TypedDict, total=False):
             number of places. Padding belongs to the sequence before it.
         max_seqlen_padded: the length of the longest sequence with its padding.
         loss_mask: (rows, T) float32: 1 where `labels` has a target, 0 where it has `IGNORED`.
-        source: (rows, T) int32: in a blend the number of the source that a token's row is from; in a dataset, if asked
-            for, the number of the token store that a token is from, -1 for padding.
+        source: (rows, T) int32: in a blend the number of the source of a token's row; in a dataset, if the caller asks,
+            the number of the token store of a token, -1 for padding.
     """
 
     input_ids: I64
@@ -121,7 +121,7 @@ def make_batch(
         following: (rows), the targets of the last tokens of rows whose text goes on in a row of a later batch;
             `IGNORED` for other rows. For ``next`` labels without an extra token.
         columns: values of the segments' documents, by the name of the column; a missing value for padding.
-        documents: make a sequence of every segment of a document; otherwise of every row, for plain causal attention.
+        documents: every segment of a document is a sequence; otherwise every row is, for plain causal attention.
         labels: ``next``: the label at a place is the token after it, for a loss on all outputs. ``same``: the label at
             a place is its own token, for models that shift labels themselves, as those of `transformers` do (the first
             token after padding is the label where the padding begins, which the token before it predicts).

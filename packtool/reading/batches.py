@@ -61,10 +61,10 @@ class GlobalBatches:
     are batches of rows of one length, a global batch is one sample. So the rows of a step do not depend on the number
     of ranks, and a run that stopped goes on with any other number.
 
-    An iteration is a pass: the first one is the epochs of the stream, the next one as many epochs after them. An
-    iteration has the rest of its pass if a batch is left, whether this run left it or another one that was loaded;
-    otherwise it has the next pass. It is empty only if `set_epoch` named the pass that is over. A blend is one pass,
-    and later passes are empty. Only the latest iteration can be continued: an earlier one raises an error.
+    An iteration is a pass: the first pass is the epochs of the stream, the next pass as many epochs after them. An
+    iteration has the rest of a pass if a batch is left, in this run or in the run whose state was loaded; otherwise it
+    has the next pass. An iteration is empty only if `set_epoch` named a pass that is over. A blend is one pass, and
+    later passes are empty. Only the latest iteration can be continued: an earlier iteration raises an error.
 
     Args:
         stream: the samples.
@@ -72,18 +72,18 @@ class GlobalBatches:
             default as many as the stream's batch_tokens or its blend ask for; otherwise 1.
         rank, world_size: of this process.
         micro_batch_size: rows that a rank reads at a time; a global batch then takes several turns.
-        drop_last: leave out samples at the end of a pass that do not fill a global batch. Otherwise the last one is
-            smaller, and ranks may differ by a row in it.
-        balance: deal the rows of a global batch so that ranks attend equally long: ``step`` where they meet once a
-            step, ``turn`` where they meet at every micro-batch, as with FSDP. Global batches and states stay the
-            same. A last batch that ranks can't share equally is dealt as without it.
-        fill: if ranks can't share a global batch equally, give ranks with fewer rows its first row again: only in the
-            turns of `begin`, which have the number of these rows in `filled`.
+        drop_last: leave out samples at the end of a pass that do not fill a global batch. Otherwise the last batch is
+            smaller, and ranks may differ by a row.
+        balance: deal the rows of a global batch so that ranks attend equally long: ``step`` where ranks meet once a
+            step, ``turn`` where ranks meet at every micro-batch, as with FSDP. Global batches and states stay the
+            same. A last batch that ranks can't share equally is dealt as without `balance`.
+        fill: if ranks can't share a global batch equally, ranks with fewer rows get the first row of the batch again:
+            only in the turns of `begin`, which have the number of these rows in `filled`.
 
     Attributes:
         even: without `drop_last`, make all batches of a pass as equal as possible, rather than the last one small.
         place: behind the last global batch, the same on every rank.
-        generation: a number that changes whenever anything but the present iteration moves the place.
+        generation: a number that changes whenever the place moves otherwise than by the present iteration.
     """
 
     def __init__(
@@ -228,8 +228,8 @@ class GlobalBatches:
         """Have the pass of this number, from 0, in the next loop: from its begin, or from a loaded state inside it.
 
         If nothing is left of the pass of a loaded state, the next loop is empty. A trainer that counts epochs should
-        call it before each of them. A run of a single pass calls ``set_epoch(0)`` after it has loaded a state: if that
-        state is from its end, nothing more is trained.
+        call `set_epoch` before each epoch. A run of a single pass calls ``set_epoch(0)`` after it has loaded a state:
+        if that state is from the end of the pass, nothing more is trained.
 
         Raises:
             UsageError: the loaded state lies in the middle of another pass, so the run would train other samples than

@@ -317,7 +317,7 @@ class Dataset(_OpenedDataset):
     def epoch(self, number: int, *, seed: int | None = None, repack: bool = False) -> Dataset:
         """Return the same rows in the order that ``packtool shuffle --epoch`` gives them, computed instead of written.
 
-        It takes 8 bytes of memory for every atom.
+        The order takes 8 bytes of memory for every atom.
 
         Args:
             seed: by default the seed that the dataset was packed or shuffled with, as for the command.

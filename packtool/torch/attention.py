@@ -11,7 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 def document_mask(document_ids: Tensor) -> Tensor:
     """Return which places a place attends to: the places before it in its own sequence, and itself.
 
-    For `scaled_dot_product_attention(..., attn_mask=mask)`. It takes memory for every pair of places.
+    For `scaled_dot_product_attention(..., attn_mask=mask)`. The mask takes memory for every pair of places.
 
     Args:
         document_ids: (rows, T).
@@ -27,8 +27,8 @@ def block_mask(document_ids: Tensor) -> BlockMask:
     """Make the same mask for `torch.nn.attention.flex_attention.flex_attention(..., block_mask=mask)`.
 
     Args:
-        document_ids: (rows, T), on the device that attends. Without rows, as in the last batch of a rank, the mask
-            is one for any number of rows, since PyTorch makes no mask for none.
+        document_ids: (rows, T), on the device that attends. For a batch without rows, as the last batch of a rank may
+            be, the mask is for any number of rows, since PyTorch makes no mask for no rows.
     """
     rows, length = document_ids.shape
 
@@ -56,7 +56,7 @@ def varlen_attention(
 
     It is a plain implementation with the same arguments, to test a model where FlashAttention does not run. With
     `cu_seqlens_padded`, sequences have padding between them, as Transformer Engine's ``thd`` attention takes them:
-    nothing attends to it, and its own output is 0.
+    nothing attends to padding, and the output of padding is 0.
 
     Args:
         query, key, value: (tokens, heads, width), the rows of a batch laid end to end.

@@ -46,15 +46,16 @@ _FREED_ONCE = 31 << 20  # bytes; of pieces of 32 MiB and more the GNU C library 
 class Loader:
     """An iterable of batches of tensors, which can stop at any batch and go on, on any number of ranks.
 
-    A loop is a pass over `epochs` epochs, each in an order of its own. It has the rest of the pass if a batch is left,
-    in this run or one that was loaded; otherwise the next pass, or the one that `set_epoch` named.
+    A loop is a pass over `epochs` epochs, each in an order of its own. A loop has the rest of the pass if a batch is
+    left, in this run or in the run whose state was loaded; otherwise it has the next pass, or the pass that
+    `set_epoch` named.
 
     Args:
         source: path or URL of a packed dataset; or a blend: a TOML file or a `packtool.Blend`, which has the length of
             the run, and the epochs, orders and seed of every source.
         batch_size: rows in a global batch, over all ranks; by default as many as make `batch_tokens`, or one. Not for
             datasets of several lengths.
-        batch_tokens: tokens in a global batch; for datasets of several lengths by default as its own batches.
+        batch_tokens: tokens in a global batch; for a dataset of several lengths by default as in its stored batches.
         micro_batch_size: rows that a rank gets at a time; by default its whole share of a global batch.
         epochs: how often every row comes in a pass.
         shuffle: each epoch in its own order, computed; else in stored order.
@@ -65,16 +66,17 @@ class Loader:
             together get the same rows, as of `packtool.torch.mesh.data_rank`.
         drop_last: leave out rows that fill no global batch; `left_out` counts them. Otherwise the last global batch is
             smaller, and may be empty on some ranks.
-        fill: if ranks can't share the last one equally, give all ranks the same number of rows: some get its first row
-            again, with labels that are all −100. So sum losses and targets: a mean over such a row alone is no number.
+        fill: if ranks can't share the last global batch equally, give all ranks the same number of rows: some ranks
+            get its first row again, with labels that are all −100. So sum losses and targets: a mean over such a row
+            alone is no number.
         balance: ``step`` or ``turn``: deal the rows of a global batch so that ranks attend equally long, as of
             `GlobalBatches`.
         fields: of a batch; None for the default fields of `Dataset.batch`, and in a blend `source`. With
-            ``labels="same"`` the default has no `source`, since models of Transformers, which take the fields as
-            keywords, have another use for the name: name it among fields, and take it out of the batch. If asked for,
-            `global_targets` is the number of targets in the global batch, over all ranks and turns: a loss whose sum
-            over targets is divided by it has the gradient of the whole batch, however this is split. To count them,
-            each rank reads all rows of the global batch.
+            ``labels="same"`` the default has no `source`, since models of Transformers take the fields as keywords and
+            have another use for the name: name `source` among fields, and take it out of the batch. The field
+            `global_targets` is the number of targets in the global batch, over all ranks and turns. Divide the sum of
+            losses by this number: the gradient is that of the whole batch, however the batch is split. To count
+            targets, each rank reads all rows of the global batch.
         num_workers, multiprocessing_context, pin_memory, prefetch_factor: of PyTorch's `DataLoader`. Workers that
             read a URL are spawned by default.
         options: of `packtool.reading.make_batch`; `cache`, `cache_bytes` and `fetch`, as in `packtool.open`.
@@ -88,7 +90,7 @@ class Loader:
         sources: names of the sources of a blend, or of the token stores that a dataset was packed from; `source` in a
             batch is a place in this list.
         columns: kept columns of documents by name (`pack --keep`), which `fields` may ask for as `column.NAME`: for a
-            column of categories the list of names that its values are places in; None for numbers.
+            column of categories the list of names; None for numbers.
         sampler, batch_sampler: the `GlobalBatches`, by the names that trainers look for to set the epoch.
     """
 
@@ -231,15 +233,15 @@ class Loader:
     def reweight(self, weights: Mapping[str, float], ramp_rows: int = 0) -> int:
         """Change the weights of a blend's sources while training, from the next block of 4,096 rows on.
 
-        They apply until the next stage of the blend begins, and are in the state. Call it on every rank at the same
-        step; batches that workers have read ahead stay as they are, so all ranks need as many workers.
+        The weights apply until the next stage of the blend begins, and are in the state. Call `reweight` on every rank
+        at the same step. Batches that workers have read ahead stay as they are, so all ranks need as many workers.
 
         Args:
             weights: by source; a source that is not named gets no rows.
-            ramp_rows: number of rows over which they change in a straight line; 0 to change them at once.
+            ramp_rows: number of rows over which weights change in a straight line; 0 to change them at once.
 
         Returns:
-            The first row of the run to which they apply.
+            The first row of the run to which the weights apply.
 
         Raises:
             UsageError: not a blend; no such source; more rows would be needed than there are; the run ends before.

@@ -56,8 +56,8 @@ def data_rank(mesh: Any) -> DataRank:
     those of a model alone                      all ranks read the same
     ==========================================  ==============================================================
 
-    A mesh of dp_shard = 2 and tp = 2 has ranks 0 and 1 of one model, 2 and 3 of the other: all four processes get a
-    `world_size` of 2, the first two as rank 0. torchtitan's ``fsdp`` has its context parallel ranks in it, which no
+    A mesh of dp_shard = 2 and tp = 2 has ranks 0 and 1 of one model, 2 and 3 of another: all four processes get a
+    `world_size` of 2, the first two as rank 0. torchtitan's ``fsdp`` holds context parallel ranks as well, which no
     name says: give the loader torchtitan's ``batch``.
 
     Args:

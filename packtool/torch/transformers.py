@@ -38,7 +38,7 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
     validation as `eval_loss/NAME`.
 
     Args:
-        loader: what to train on; its `batch_size` is the global batch.
+        loader: the batches to train on; its `batch_size` is the global batch.
         options: of `Trainer`. As `eval_dataset` it takes a `ValidationLoader`, or several by name in a dictionary.
     """
 
@@ -54,7 +54,7 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
         """Train as `Trainer.train` does, after moving the loader to the place that the checkpoint has.
 
         Raises:
-            DataError: the checkpoint has no place of a loader, or that of another dataset, order or seed.
+            DataError: the checkpoint has no place of a loader, or the place is of another dataset, order or seed.
         """
         if resume_from_checkpoint is True:
             resume_from_checkpoint = get_last_checkpoint(self.args.output_dir) or True  # the Trainer says what is amiss

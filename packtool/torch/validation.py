@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 class ValidationLoader:
     """An iterable of batches that begins with the first row in every loop: all rows in stored order, or some batches.
 
-    It keeps no place, so there is nothing to save, and no epoch to set. All rows are in as few batches as
-    `batch_size` allows, and these are as equal as possible: 103 rows of 16 at most are 5 batches of 15 and 2 of 14. So
-    a mean over batches is close to one over rows, and no rank is left without rows by a last batch of few.
+    The loader keeps no place, so there is nothing to save, and no epoch to set. All rows are in as few batches as
+    `batch_size` allows, and batches are as equal as possible: 103 rows of 16 at most are 5 batches of 15 and 2 of 14.
+    So a mean over batches is close to a mean over rows, and every rank has rows of the last batch.
 
     Several datasets come one after the other in every loop, each in batches of its own. The field `source` of a batch
-    has the place of its dataset in `sources`, so that a loop yields the loss of each by name.
+    has the place of its dataset in `sources`, so that a loop yields the loss of each dataset by name.
 
     Args:
         source: path or URL of a packed dataset; or several: a list, or a blend, whose weights do not matter here.
-        batches: that a rank gets in a loop, of each dataset; by default as many as have all rows.
+        batches: number of batches that a rank gets in a loop, of each dataset; by default as many as have all rows.
         drop_last: leave out the rows that fill no global batch: all batches are full.
-        fill: where a batch can't be shared equally, give each rank as many rows as the others, as of `Loader`.
+        fill: where ranks can't share a batch equally, give each rank as many rows as the others, as `Loader` does.
         fields: as of `Loader`. Of several datasets batches have `source` by default, unless labels are ``same``.
         options: of `Loader`; without `epochs`.
 
     Raises:
-        UsageError: less than one batch, or more than there are; a batch of fewer rows than ranks, which would leave one
-            without; a source of a blend without a path; as in `Loader`.
+        UsageError: less than one batch, or more than there are; a batch of fewer rows than ranks, so that a rank has
+            no row; a source of a blend without a path; as in `Loader`.
 
     Attributes:
         sources: the paths in a list, as they are written, or the names in a blend; of a dataset as in `Loader`.
