@@ -56,14 +56,6 @@ def recounted(dealing: Dealing, samples: int) -> tuple[np.ndarray, np.ndarray]:
     return source, row
 
 
-def test_a_block_down_to_the_sample() -> None:
-    """0.7 and 0.3: of ten samples seven, due at 1/14, 3/14 …, and three, due at 0.04, 0.37 and 0.71."""
-    stages = [Stage(0, {"a": Fraction(7), "b": Fraction(3)})]
-    source, row = Dealing(schedule(stages, 10)).locate(np.arange(10))
-    assert source.tolist() == [1, 0, 0, 0, 1, 0, 0, 1, 0, 0]
-    assert row.tolist() == [0, 0, 1, 2, 1, 3, 4, 2, 5, 6]
-
-
 @pytest.mark.parametrize("blends", MANY)
 @pytest.mark.parametrize("stops", [False, True])
 def test_after_any_block_each_source_is_where_it_should_be(stops: bool, blends: int) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from packtool.formats.on_demand import OnDemand, flat, held, joined_contents, open_all, sizes_of
-from packtool.places.local import LocalPlace
+from packtool.formats.on_demand import OnDemand, flat, held, joined_contents, sizes_of
 
 
 @pytest.mark.parametrize("hold", [True, False])
@@ -26,11 +23,6 @@ def test_what_was_made_is_held_where_there_is_room(hold: bool) -> None:
     assert made == ([1, 2, 4] if hold else [1, 2, 4, 2])
     assert held(found) == (["file 1", "file 2", "file 4"] if hold else [])
     assert list(found) == [f"file {number}" for number in range(5)]
-
-
-def test_those_of_a_local_dataset_are_opened_now(tmp_path: Path) -> None:
-    found = open_all([9, 9, 9], lambda number: number, LocalPlace(tmp_path))
-    assert found == held(found) == [0, 1, 2]
 
 
 def test_several_datasets_are_opened_one_file_at_a_time() -> None:

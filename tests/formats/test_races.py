@@ -37,17 +37,31 @@ def before(bucket: Bucket, name: str, act: Callable[[], object]) -> None:
     bucket.hold = hold
 
 
-def test_a_run_whose_marker_comes_late_leaves_a_dataset_that_was_finished_meanwhile(
-    bucket: Bucket, tmp_path: Path
-) -> None:
-    """It saw an empty prefix; then another run began and finished; then its own marker was made."""
-    before(bucket, MARKER, lambda: finish(prepare(URL, "pack", key="2", staging=tmp_path / "two"), 2))
+@pytest.mark.parametrize("faster", ["finishes", "goes on"])
+@pytest.mark.parametrize("slower", ["begin", "overwrite", "resume"])
+@pytest.mark.parametrize("late", [MARKER, "manifest.json"])
+def test_of_two_runs_one_goes_on(bucket: Bucket, tmp_path: Path, late: str, slower: str, faster: str) -> None:
+    """Whichever file of the slower one is on its way: an empty prefix, or what a killed run left, was seen by both."""
+    options = {} if slower == "begin" else {slower: True}
+    if options:
+        piece(begin(tmp_path / "killed"), 0)
+    made: list[Output] = []
+
+    def take_over() -> None:
+        made.append(begin(tmp_path / "two", "two", overwrite=True))
+        if faster == "finishes":
+            finish(made[0], 2)
+
+    before(bucket, late, take_over)
     with pytest.raises(DataError, match="is writing here, or has finished just now") as caught:
-        prepare(URL, "pack", key="1", staging=tmp_path / "one")
+        finish(begin(tmp_path / "one", **options), 1)
     assert (caught.value.code, caught.value.where) == ("output-in-use", URL)
+    if faster == "goes on":
+        assert MARKER in bucket.names("set")
+        finish(made[0], 2)
     assert bucket.names("set") == FILES
-    assert manifests.read_run(URL)["key"] == "2"
-    assert names(tmp_path) == []
+    assert packtool.verify(URL).problems == []
+    assert manifests.read_run(URL)["key"] == "two"
 
 
 def test_so_it_is_with_commands(bucket: Bucket, tmp_path: Path) -> None:
@@ -59,56 +73,6 @@ def test_so_it_is_with_commands(bucket: Bucket, tmp_path: Path) -> None:
         packtool.pack(store, URL, **options, staging=tmp_path / "one")
     found = {name: bucket.get(f"set/{name}") for name in bucket.names("set") if name != "run.json"}
     assert found == contents(tmp_path / "packed")
-
-
-def test_a_run_whose_manifest_comes_late_leaves_that_of_a_faster_one(bucket: Bucket, tmp_path: Path) -> None:
-    """Its marker was its own when it looked; then another run took over and finished."""
-    first = begin(tmp_path / "one")
-
-    def take_over() -> None:
-        finish(prepare(URL, "pack", key="2", staging=tmp_path / "two", overwrite=True), 1)
-
-    before(bucket, "manifest.json", take_over)
-    with pytest.raises(DataError, match="is writing here, or has finished just now"):
-        finish(first, 2)
-    assert packtool.verify(URL).problems == []
-    assert packtool.info(URL).facts["documents"] == 1
-
-
-@pytest.mark.parametrize("way", ["overwrite", "resume"])
-def test_of_two_that_take_over_at_the_same_time_one_goes_on(bucket: Bucket, tmp_path: Path, way: str) -> None:
-    """Both have seen the marker that a killed run left; what the faster one has put since is not removed."""
-    piece(begin(tmp_path / "killed"), 0)
-    made = []
-
-    def take_over() -> None:
-        made.append(begin(tmp_path / "two", **{way: True}))
-        piece(made[0], 1)
-
-    before(bucket, MARKER, take_over)
-    with pytest.raises(DataError, match="another run of packtool is writing here"):
-        begin(tmp_path / "one", **{way: True})
-    finish(made[0], 2)
-    assert bucket.names("set") == FILES
-    assert packtool.verify(URL).problems == []
-
-
-def test_a_run_that_is_taken_over_while_it_sends_its_manifest_does_not_end_well(bucket: Bucket, tmp_path: Path) -> None:
-    """Its manifest arrives after the other has removed its files; whoever has the marker replaces it."""
-    first, made = begin(tmp_path / "one"), []
-
-    def take_over() -> None:
-        made.append(begin(tmp_path / "two", "other", overwrite=True))
-        piece(made[0], 0, value=0)
-
-    before(bucket, "manifest.json", take_over)
-    with pytest.raises(DataError, match="another run of packtool is writing here"):
-        finish(first, 2)
-    assert MARKER in bucket.names("set")
-    finish(made[0], 1)
-    assert packtool.verify(URL).problems == []
-    assert packtool.info(URL).facts["documents"] == 1
-    assert not [name for name in bucket.names("set") if name.startswith("unfinished")]
 
 
 def killed_while_sending_its_manifest(bucket: Bucket, output: Output, documents: int) -> Callable[[], None]:
