@@ -59,26 +59,17 @@ def test_messages_are_those_of_llama_factory(record: dict[str, Any]) -> None:
 KNOWN = [
     (["instruction", "input", "output"], "--prompt instruction,input --completion output"),
     (["instruction", "output", "text2"], "--prompt instruction --completion output"),
-    (["instruction", "context", "response", "category"], "--prompt instruction,context --completion response"),
-    (["question", "answer"], "--prompt question --completion answer"),
-    (["id", "system_prompt", "question", "response"], "--prompt question --completion response"),
-    (["query", "response", "type", "original_question"], "--prompt query --completion response"),
     (["problem", "solution"], "--prompt problem --completion solution"),
-    (["inputs", "targets", "task"], "--prompt inputs --completion targets"),
     (["prompt", "response"], "--prompt prompt --completion response"),
     (["input", "output"], "--prompt input --completion output"),
     (["instruction", "input", "output", "history"], "--prompt instruction,input --completion output --history history"),
-    (["Question", "Complex_CoT", "Response"], "--prompt Question --completion Response"),
     (["definition", "inputs", "targets"], "--prompt definition,inputs --completion targets"),
-    (["problem", "generated_solution", "expected_answer"], "--prompt problem --completion generated_solution"),
     (["sql_prompt", "sql_context", "sql"], "--prompt sql_prompt,sql_context --completion sql"),
-    (["id", "dialogue", "summary"], "--prompt dialogue --completion summary"),
-    (["article", "highlights", "id"], "--prompt article --completion highlights"),
-    (["Context", "Response"], "--prompt Context --completion Response"),
     (["content"], None),
     (["prompt"], None),
     (["answer", "context"], None),
 ]
+"""Those that are not in test_public_layouts.py."""
 
 
 @pytest.mark.parametrize(("names", "options"), KNOWN)
