@@ -19,14 +19,14 @@ from packtool.options.plans import PackOptions
 def formats() -> str:
     """Return a row for each format: who reads it, what it is, and what of packed rows it does not keep."""
     lines = [
-        "| Trainer | What it reads | `--format` | `import` | What of packed rows is lost |",
+        "| Trainer | `--format` | What it reads | `import` | What of packed rows is lost |",
         "|---|---|---|---|---|",
     ]
-    lines.append("| PyTorch loops, Lightning, torchtitan, Transformers Trainer | `packtool.torch` | none | | nothing |")
+    lines.append("| PyTorch loops, Lightning, torchtitan, Transformers Trainer | none | `packtool.torch` | | nothing |")
     for name in EXPORTS:
         chosen = FORMATS[name]
         back = "yes" if name in IMPORTS else "no"
-        lines.append(f"| {chosen.readers} | {chosen.summary} | `{name}` | {back} | {', '.join(chosen.losses)} |")
+        lines.append(f"| {chosen.readers} | `{name}` | {chosen.summary} | {back} | {', '.join(chosen.losses)} |")
     return "\n".join(lines) + "\n"
 
 
