@@ -146,7 +146,7 @@ def shown(type_: Any) -> str:
     """A type in words."""
     origin, inner = typing.get_origin(type_), typing.get_args(type_)
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(shown(each) for each in inner)
+        return " or ".join(shown(each) for each in inner if each is not msgspec.UnsetType)
     if origin is Literal:
         return " or ".join(f"`{json.dumps(value)}`" for value in inner)
     if origin in (list, tuple):

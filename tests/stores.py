@@ -90,11 +90,13 @@ def write_store(
     tokenizer: TokenizerInfo = TOKENIZER,
     first: int = 0,
     loss: Callable[[int, int], list[int]] | None = None,
+    conversations: bool = False,
 ) -> Path:
     """A token store of documents of these lengths (EOS included), numbered from `first` in their tokens.
 
     Args:
         loss: which tokens of a document of this number and length train; None for all, without saying so.
+        conversations: the documents are said to be conversations.
     """
     path.mkdir(parents=True)
     shards, trained = [], 0
@@ -112,7 +114,7 @@ def write_store(
     manifests.write(
         path,
         StoreManifest(
-            options={},
+            options={"conversations": "auto"} if conversations else {},
             inputs=[],
             tokenizer=tokenizer,
             dtype=token_dtype(tokenizer.vocab_size).str,

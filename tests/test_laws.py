@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from packtool.planning.document_loss import DocumentLoss
 from packtool.planning.packing import STRATEGIES, PackOptions, plan
-from packtool.planning.plan import INSERTED_EOS, PADDING, Plan, Segments
+from packtool.planning.packing.windows import plan_corpus
+from packtool.planning.plan import INSERTED_EOS, PADDING, Plan, Segments, offsets_of
 from packtool.planning.shuffling.permutation import permutation
 from packtool.writing.layout import Layout
 from tests.examples import examples
@@ -86,11 +88,11 @@ def check_laws(lengths: np.ndarray, plans: list[Plan]) -> None:
                 repeated += again
                 placed += length - again - has_eos
     text = int(lengths.sum()) - len(lengths)
-    assert text == placed + sum(p.dropped for p in plans)
+    assert text == placed + sum(p.dropped + p.untrained for p in plans)
     assert len(lengths) == stored_eos + sum(p.eos_omitted for p in plans)
     assert inserted == sum(p.eos_inserted for p in plans)
     assert output == placed + repeated + stored_eos + inserted + padding
-    assert all(p.dropped >= 0 and p.eos_omitted >= 0 for p in plans)
+    assert all(min(p.dropped, p.eos_omitted, p.eos_inserted, p.untrained) >= 0 for p in plans)
 
 
 @st.composite
@@ -113,6 +115,48 @@ def test_laws(name, data):
     size = data.draw(st.sampled_from([s for s in SIZES if s > 2 or name != "padding"]), label="size")
     lengths = data.draw(corpora(size), label="lengths")
     check_laws(lengths, plan(name, lengths, options_of(name, size, data)))
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@examples(60)
+@given(data=st.data())
+def test_what_is_cut_of_conversations_has_a_target(name, data):
+    """Whatever is cut: no row is made of pieces alone in which nothing trains, and what is left out does not train."""
+    size = data.draw(st.sampled_from([s for s in SIZES if s > 2]), label="size")
+    lengths, options = data.draw(corpora(size), label="lengths"), options_of(name, size, data)
+    chats = data.draw(st.integers(0, len(lengths)), label="conversations; the others are texts")
+    base = offsets_of(lengths)
+    draws = np.random.default_rng(data.draw(st.integers(0, 1 << 32), label="draws"))
+    trains = draws.random(base[-1]) < data.draw(st.sampled_from([0, 0.02, 0.2, 1]), label="share that trains")
+
+    def held(document: int, start: int, length: int) -> np.ndarray:
+        return trains[base[document] + start :][:length] | (document >= chats)
+
+    def read(pieces: Segments) -> np.ndarray:
+        return np.concatenate(list(map(held, pieces.document, pieces.start, pieces.length))).astype(np.uint8)
+
+    loss = DocumentLoss(read, [chats, len(lengths) - chats], [True, False])
+    plans = plan_corpus(STRATEGIES[name], lengths, options, loss=loss)
+    check_laws(lengths, plans)
+    left_out = np.ones(base[-1], np.bool_)
+    for only in plans:
+        for shuffled in (True, False):
+            rows = rows_of(only, shuffled)
+            for row in range(rows.groups):
+                pieces = [(d, s, n) for d, s, n in columns_of(rows[row : row + 1]) if d >= 0]
+                whole = any(d >= chats or (s == 0 and n >= lengths[d] - 1) for d, s, n in pieces)
+                assert whole or any(held(d, s, n)[1:].any() for d, s, n in pieces)
+        for document, start, length in columns_of(rows):
+            if document >= 0:
+                left_out[base[document] + start :][:length] = False
+    if not any(only.dropped for only in plans):
+        idle = left_out & trains
+        idle[base[1:] - 1] = False  # the EOS, which some strategies leave out
+        assert not (idle[1:] & idle[:-1]).any(), "more trains of a piece than its first token, which nothing predicts"
+
+
+def columns_of(rows: Segments) -> list[tuple[int, int, int]]:
+    return list(zip(rows.document.tolist(), rows.start.tolist(), rows.length.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("name", [name for name, each in STRATEGIES.items() if each.whole])

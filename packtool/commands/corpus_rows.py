@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from packtool.choosing.chosen import EVERYTHING, Chosen
 from packtool.commands.count_rows import neighbours_in_rows, source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, index_names, with_documents
@@ -82,6 +84,9 @@ def write_corpus(
     neighbours: Neighbours | None = None
     if chosen.order is not None and with_segments:
         neighbours = neighbours_in_rows(output, buckets, corpus, chosen.order)
+    without_target: int | msgspec.UnsetType = msgspec.UNSET
+    if corpus.has_loss:
+        without_target = sum(tally.without_target for tally in tallies)
     inputs = job.recorded.entries
     report = report_of_rows(
         strategy=strategy.name,
@@ -94,6 +99,7 @@ def write_corpus(
         stages=stages_of(plans),
         neighbours=neighbours,
         choice=None if choice is None else choice.options,
+        without_target=without_target,
     )
     manifest = PackedManifest(
         strategy=strategy.name,

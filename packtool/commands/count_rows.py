@@ -114,16 +114,11 @@ def neighbours_in_rows(output: Output, buckets: Sequence[Bucket], corpus: Corpus
     return counts.result()
 
 
-def warn_of_rows_without_target(tallies: Sequence[Tally], where: str) -> None:
+def warn_of_rows_without_target(without: int, rows: int, where: str) -> None:
     """Warn of rows in which nothing trains, whatever made them."""
-    without = rows = 0
-    for tally in tallies:
-        without += tally.without_target
-        rows += tally.rows
-    if without:
-        what = f"{without:,} of {plural(rows, 'row')} have no target, so the mean loss of such a row is no number"
-        remedy = "sum losses over all targets of a batch, or leave out conversations that would be cut: --too-long=drop"
-        warn("rows-without-target", what, remedy=remedy, where=where)
+    what = f"{without:,} of {plural(rows, 'row')} have no target, so the mean loss of such a row is no number"
+    remedy = "sum losses over all targets of a batch, or leave out the documents in which nothing trains"
+    warn("rows-without-target", what, remedy=remedy, where=where)
 
 
 def batch_tokens(sequence_lengths: Sequence[int], shuffle: Shuffle | None, batch_size: int | None) -> int:

@@ -89,8 +89,9 @@ def _plan(
     order = None
     if chosen.order is not None:
         order = chosen.order.documents
-    epoch = recipe.options.epoch
-    return planned(recipe.strategy, corpus, recipe.options, job.budget, scratch, chosen.passes, epoch, order)
+    options = recipe.options
+    cut = options.too_long == "cut"
+    return planned(recipe.strategy, corpus, options, job.budget, scratch, chosen.passes, options.epoch, order, cut=cut)
 
 
 def _preview(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.plans import PackOptions
 from packtool.options.stats import StatsArguments
+from packtool.planning.document_loss import DocumentLoss
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.plan import Ints
 from packtool.report.compare import Candidate, PlannedDocuments, candidates, compare
@@ -51,6 +52,7 @@ def comparison_of(
     engine: Engine,
     conversations: npt.NDArray[np.bool_] | None = None,
     passes: PlannedDocuments | None = None,
+    loss: Callable[[], DocumentLoss] | None = None,
 ) -> Comparison | None:
     """Compare what each candidate would make of documents, which `command` would pack."""
     if not tried:
@@ -65,6 +67,7 @@ def comparison_of(
             conversations=conversations,
             too_long=options.too_long,
             passes=passes,
+            loss=loss,
             exact=options.exact,
             advance=progress.advance,
             engine=engine,

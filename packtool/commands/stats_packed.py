@@ -33,8 +33,12 @@ def packed_report(place: Place, options: StatsArguments, engine: Engine) -> Meas
     mixing: list[PairDistances] = []
     if dataset.has_segments:
         tallies, mixing = _counted(dataset, options, engine)
-        warn_of_rows_without_target(tallies, str(place))
     written = read_report(dataset.place, manifest)
+    without_target = written.rows_without_target
+    if tallies and manifest.has_loss and not manifest.index_only:
+        without_target = sum(tally.without_target for tally in tallies)
+    if without_target:
+        warn_of_rows_without_target(without_target, manifest.ledger.rows, str(place))
     report = report_of_rows(
         tallies,
         manifest.ledger,
@@ -49,6 +53,7 @@ def packed_report(place: Place, options: StatsArguments, engine: Engine) -> Meas
         choice=written.choice,
         neighbours=written.neighbours,  # which follow from fields that the stores have
         batch_size=options.batch_size,
+        without_target=without_target,
     )
     return MeasuredReport(
         **msgspec.structs.asdict(report),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -38,6 +39,7 @@ from packtool.report.types import (
     StoredSourceFigures,
     StoreReport,
 )
+from packtool.writing.planning import loss_of
 
 NEW_STORE = "tokens"
 """The store of text files that are not tokenized yet."""
@@ -74,6 +76,9 @@ def store_report(
     conversations = _conversations(corpus, options, tried)
     if conversations is not None and options.too_long == "drop":
         tried = _keeping_whole(tried, options)
+    loss = None
+    if options.too_long == "cut" and corpus.has_loss:
+        loss = partial(loss_of, corpus)
     counts = LengthCounts.of(lengths)
     stores = [NEW_STORE] if before else list(map(str, places))
     command = before + shlex.join(["packtool", "pack", *stores, "-o", "packed", *as_flags(options, CHOOSING)])
@@ -100,6 +105,7 @@ def store_report(
             engine,
             conversations,
             _pass_by_pass(lengths, conversations, chosen.passes),
+            loss,
         ),
         **listed,
     )
@@ -146,7 +152,7 @@ def _pass_by_pass(
     order, ends = by_pass(passes)
     if conversations is not None:
         conversations = conversations[order]
-    return PlannedDocuments(lengths[order], ends, conversations)
+    return PlannedDocuments(lengths[order], ends, conversations, order)
 
 
 def _stored_sources(corpus: Corpus, recorded: Recorded, counts: LengthCounts) -> list[StoredSourceFigures]:

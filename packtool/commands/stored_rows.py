@@ -217,6 +217,9 @@ def _report(
     if whole and not tallies:
         return before
     sources, trained = before.sources, manifest.ledger.trained_stored
+    without_target = before.rows_without_target if whole else msgspec.UNSET
+    if any(tally.trained for tally in tallies):
+        without_target = sum(tally.without_target for tally in tallies)
     if tallies:
         lengths = tallies[0].lengths
         sources = packed_sources(manifest.inputs, manifest.store_documents, lengths, manifest.choice, trained=trained)
@@ -231,4 +234,5 @@ def _report(
         stages=before.stages,
         neighbours=before.neighbours if whole else None,
         choice=before.choice,
+        without_target=without_target,
     )

@@ -356,13 +356,11 @@ def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
     tallies = {size: Tally(lengths, size, manifest.multiple) for size in sizes}
     gather = gather_loss = None
     if corpus is not None and not manifest.index_only:  # else rows are the stores' anyway
-        locate, stores = Locator(corpus.shards, corpus.locate), corpus.stores
         if manifest.has_loss:
-            columns, counts = [store.loss for store in stores], [len(store.shards) for store in stores]
-            gather_loss = LossGatherer(columns, counts, locate, longest=max(tallies))
+            gather_loss = LossGatherer.of(corpus, max(tallies))
         gather = Gatherer(
             corpus.shards,
-            locate,
+            Locator(corpus.shards, corpus.locate),
             dtype=corpus.dtype,
             pad_id=manifest.pad_id,
             eos_id=manifest.tokenizer.eos_id,

@@ -39,6 +39,7 @@ from packtool.places.npy import FileEntry
 from packtool.places.place import MappedFile, Place
 from packtool.places.slices import SliceReader
 from packtool.places.typed import Typed, place_of
+from packtool.planning.document_loss import DocumentLoss
 from packtool.planning.plan import I64, Ints, Segments, offsets_of, ranges
 from packtool.support.mapped import release
 
@@ -363,6 +364,8 @@ class PackedDataset:
         self.dtype = np.dtype(manifest.dtype)
         self.columns = KeptColumns(self.place, manifest.columns, unchanged)
         self._lengths: Ints | None = None
+        self.document_loss: DocumentLoss | None = None
+        """Which tokens of documents train, where rows are gathered from stores that say so."""
         if manifest.lengths is not None and keep is None:
             self._lengths = self.place.array(manifest.lengths, "<u4")
         self.buckets = [

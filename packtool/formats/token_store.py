@@ -266,6 +266,11 @@ class TokenStore:
         return int(np.searchsorted(self.first_documents, document, side="right")) - 1
 
     @property
+    def masked(self) -> bool:
+        """Whether its documents are conversations, and it says which of their tokens train."""
+        return self.manifest.conversations and self.loss is not None
+
+    @property
     def id_field(self) -> str | None:
         """The field with the ids of its documents, where they were kept."""
         field = self.manifest.options.get("id_field")

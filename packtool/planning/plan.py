@@ -115,6 +115,7 @@ class Plan(ABC):
         dropped: text tokens (not EOS) of the input that no unit holds.
         eos_omitted: stored EOS tokens that no unit holds.
         eos_inserted: EOS tokens the units hold that no document has.
+        untrained: text tokens of pieces of cut conversations that no unit holds, since nothing in the pieces trains.
         stages: number of rows by the step that made them, for a strategy of several steps.
     """
 
@@ -124,6 +125,7 @@ class Plan(ABC):
     dropped: int = 0
     eos_omitted: int = 0
     eos_inserted: int = 0
+    untrained: int = 0
     atom_units: int = 1
     atom_offsets: I64 | None = None
     last_atom_stays: bool = False

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from packtool.engines import Engine, Worker
 from packtool.errors import UsageError
 from packtool.options.shared import DEFAULT_SEED
+from packtool.planning.document_loss import DocumentLoss
 from packtool.planning.metrics.ledger import balance
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.ratios import ratio
@@ -165,6 +166,7 @@ class PlannedDocuments:
     lengths: Ints  # length of each document, EOS included
     ends: Sequence[int] = ()  # where documents come several times, the documents up to the end of each pass
     conversations: npt.NDArray[np.bool_] | None = None  # which documents are conversations; None where all are texts
+    numbers: Ints | None = None  # of the documents in the corpus; None for all of them in its order
 
     def sample(self, count: int) -> PlannedDocuments:
         """Draw documents spread evenly over all: one at random out of each of `count` equal parts.
@@ -192,7 +194,11 @@ class PlannedDocuments:
         conversations = self.conversations
         if conversations is not None:
             conversations = conversations[numbers]
-        return PlannedDocuments(self.lengths[numbers], np.searchsorted(numbers, self.ends).tolist(), conversations)
+        in_corpus: Ints = numbers
+        if self.numbers is not None:
+            in_corpus = self.numbers[numbers]
+        ends = np.searchsorted(numbers, self.ends).tolist()
+        return PlannedDocuments(self.lengths[numbers], ends, conversations, in_corpus)
 
 
 def drawn(documents: int, count: int) -> I64:
@@ -216,6 +222,7 @@ def compare(
     conversations: npt.NDArray[np.bool_] | None = None,
     too_long: Literal["drop", "cut"] = "drop",
     passes: PlannedDocuments | None = None,
+    loss: Callable[[], DocumentLoss] | None = None,
     exact: bool = False,
     advance: Callable[[int], object] = lambda done: None,
     engine: Engine | None = None,
@@ -234,6 +241,7 @@ def compare(
         conversations: which documents are conversations; None where all are texts.
         too_long: what becomes of conversations longer than a row, as with `pack`.
         passes: the same documents for strategies that plan each pass apart; None where each document comes once.
+        loss: returns the loss of the documents of the corpus, where conversations are cut; None where all tokens train.
         exact: plan all documents, however many.
         advance: called with 1 after each candidate.
 
@@ -258,6 +266,7 @@ def compare(
         base=base,
         command=command,
         too_long=too_long,
+        loss=loss,
     )
     trials = dict(_trials(attempt, tried, advance, engine))
     entries = [trials[number][0] for number in range(len(tried))]
@@ -312,6 +321,7 @@ def _try(
     base: int,
     command: str,
     too_long: str,
+    loss: Callable[[], DocumentLoss] | None,
 ) -> tuple[Trial, Timing]:
     begin = time.process_time()
     strategy, options = candidate.strategy, candidate.options
@@ -322,12 +332,15 @@ def _try(
     if every.conversations is not None and (dropped or too_long == "cut"):
         command = f"{command} --too-long {too_long}"
     lengths, tokens = documents.lengths, int(documents.lengths.sum(dtype=np.int64))
-    plans = plan_corpus(strategy, lengths, options, ends=documents.ends)
+    trains = None
+    if loss is not None:
+        trains = replace(loss(), numbers=documents.numbers)
+    plans = plan_corpus(strategy, lengths, options, ends=documents.ends, loss=trains)
     planned = time.process_time()
     tallies = tallied(lengths, plans, options.multiple)
     ledger = balance(tokens, len(lengths), plans, tallies)
     timing = Timing(planning_seconds=round(planned - begin, 3), seconds=round(time.process_time() - begin, 3))
-    measures = measure_rows(tallies, batch_size)
+    measures = measure_rows(tallies, batch_size, ledger.untrained or 0)
     metrics = measures.whole
     stream_pairs = -(-tokens // base) * (base * (base + 1) // 2)
     trial = Trial(
@@ -343,7 +356,7 @@ def _try(
         buckets=dataset_report.bucket_figures(tallies, measures.buckets),
         documents_per_row=dataset_report.documents_per_row(measures.documents_in_row),
         stages=dataset_report.stages_of(plans) or None,
-        sample_rows=dataset_report.sample_rows(rows_to_draw(lengths, candidate), lengths),
+        sample_rows=dataset_report.sample_rows(rows_to_draw(lengths, candidate, trains), lengths),
     )
     return trial, timing
 
@@ -389,12 +402,12 @@ def tallied(lengths: Ints, plans: Sequence[Plan], multiple: int = 1) -> list[Tal
     return tallies
 
 
-def rows_to_draw(lengths: Ints, candidate: Candidate) -> Segments:
+def rows_to_draw(lengths: Ints, candidate: Candidate, loss: DocumentLoss | None = None) -> Segments:
     """List rows spread evenly over the rows that the candidate makes of the first documents.
 
     Of several row lengths, rows of the length with the most tokens.
     """
-    plans = plan_corpus(candidate.strategy, lengths[:DRAWN], candidate.options)
+    plans = plan_corpus(candidate.strategy, lengths[:DRAWN], candidate.options, loss=loss)
     layout = Layout(max(plans, key=lambda plan: plan.rows * plan.sequence_length))
     return spread_rows(layout.segments, layout.rows)
 

@@ -55,6 +55,7 @@ def report_of_rows(
     neighbours: Neighbours | None = None,
     choice: StrategyOptions | None = None,
     batch_size: int | None = None,
+    without_target: int | msgspec.UnsetType = msgspec.UNSET,
 ) -> PackedReport:
     """Make the report of a packed dataset, as `report.json` holds it.
 
@@ -68,6 +69,7 @@ def report_of_rows(
         neighbours: of documents in the order of fields.
         choice: how the documents were chosen.
         batch_size: rows of the longest bucket in a batch, for steps per epoch; not part of `report.json`.
+        without_target: rows in which no token is a target, where that is known.
     """
     report = PackedReport(
         strategy=strategy,
@@ -85,6 +87,7 @@ def report_of_rows(
         source_mix=list(source_mix),
         neighbours=neighbours,
         choice=choice,
+        rows_without_target=without_target,
     )
     if not tallies:
         return report
@@ -93,7 +96,7 @@ def report_of_rows(
     if strategy == "seamless":
         repeated = Fraction(str(options.get("max_repetition", PackOptions.max_repetition)))
         slid = sliding(counts, options["sequence_length"], repeated)
-    measures = measure_rows(tallies, batch_size)
+    measures = measure_rows(tallies, batch_size, ledger.untrained or 0)
     return msgspec.structs.replace(
         report,
         lengths=lengths,

@@ -195,7 +195,7 @@ def _dataset_sections(report: MeasuredReport) -> Iterator[str]:
         yield "<p>Document boundaries are not known (--no-segments), so there are no metrics.</p>"
         yield fold([*inputs, configuration])
         return
-    rest = [section(tables.metrics_table(metrics, report.sliding, report.stages))]
+    rest = [section(tables.metrics_table(metrics, report.sliding, report.stages, report.rows_without_target))]
     if len(report.buckets) > 1:
         rest.append(section(tables.buckets_table(report.buckets)))
     rest.append(section(tables.mixing_table(report.mixing)))
@@ -232,11 +232,13 @@ def _tokens_in(row: SampleRow) -> int:
 
 
 def _ledger_figure(ledger: Ledger) -> str:
-    dropped = ("dropped", "dropped")
-    text = _accounts(ledger, [("placed", "placed"), dropped])
+    lost = [("dropped", "dropped")]
+    if ledger.untrained:
+        lost.append(("untrained", "untrained"))
+    text = _accounts(ledger, [("placed", "placed"), *lost])
     rows = [("input text", text), (f"output, {plural(ledger.rows, 'row')}", _accounts(ledger, _OUTPUT))]
     drawing = charts.stacked("Ledger from input to output", rows, "tokens")
-    names = charts.legend(_legend([*_OUTPUT, dropped]))
+    names = charts.legend(_legend([*_OUTPUT, *lost]))
     return figure("Where every token went", drawing + names + html_table(tables.ledger_table(ledger)))
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.mixing import PairDistances, StoreShare
 from packtool.planning.metrics.ratios import ratio
@@ -219,6 +221,9 @@ def ledger_table(ledger: Ledger) -> Table[Account]:
             Account("  dropped", ledger.dropped, text),
         ]
     )
+    if ledger.untrained:
+        why = "pieces of cut conversations in which nothing trains"
+        groups[-1].append(Account("  untrained", ledger.untrained, text, why))
     accounts = [
         Account("output", output, output, plural(ledger.rows, "row")),
         Account("  placed", ledger.placed, output, "text"),
@@ -246,12 +251,18 @@ def ledger_table(ledger: Ledger) -> Table[Account]:
     return Table("", columns, [("", group) for group in groups])
 
 
-def metrics_table(metrics: Metrics, slid: Sliding | None, stages: Mapping[str, int] | None = None) -> Table[Fact]:
+def metrics_table(
+    metrics: Metrics,
+    slid: Sliding | None,
+    stages: Mapping[str, int] | None,
+    without_target: int | msgspec.UnsetType,
+) -> Table[Fact]:
     """Tabulate every metric with its meaning.
 
     Args:
         slid: of `seamless`, what its maximum repetition ratio did.
         stages: rows by the step that made them.
+        without_target: rows in which no token is a target, where that is known.
     """
     facts = []
     for figure in FIGURES.values():
@@ -263,6 +274,8 @@ def metrics_table(metrics: Metrics, slid: Sliding | None, stages: Mapping[str, i
     facts.append(Fact("documents per row", number(docs.mean), spread))
     if metrics.overlapping_documents:
         facts.append(Fact("overlapping", count(metrics.overlapping_documents), "documents with tokens in two rows"))
+    if without_target is not msgspec.UNSET:
+        facts.append(Fact("rows without a target", count(without_target), "rows of whose tokens none trains"))
     if slid is not None:
         texts, tokens = count(slid.predicted_texts), count(slid.predicted_tokens)
         meaning = f"long texts in overlapping rows; equation 6 predicts {texts}"

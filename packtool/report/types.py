@@ -381,6 +381,8 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
         neighbours: of documents in the order of fields (`--order-by`), what share of a row has the same value of the
             first field; null for others, where boundaries are not known, and where a shuffle cut rows.
         choice: how the documents were chosen, as in the manifest; null where each was taken once.
+        rows_without_target: rows in which no token is a target; absent where all tokens train, or where a shuffle
+            cut rows whose tokens are elsewhere, or whose boundaries are not known.
     """
 
     format: Literal["packtool report"] = FORMAT
@@ -402,6 +404,7 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
     source_mix: list[BatchShares] = []
     neighbours: Neighbours | None = None
     choice: StrategyOptions | None = None
+    rows_without_target: int | msgspec.UnsetType = msgspec.UNSET
 
     def __repr__(self) -> str:
         lengths = " / ".join(f"{bucket.sequence_length:,}" for bucket in self.buckets)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from packtool.errors import DataError
 from packtool.formats.names import LOSS
 from packtool.formats.on_demand import OnDemand, joined_contents, sizes_of
+from packtool.formats.token_store import Corpus
 from packtool.places.bucket import REQUESTS
 from packtool.places.slices import SliceReader
 from packtool.places.store import RangedArray
@@ -145,6 +146,12 @@ class LossGatherer:
         self._known = known
         self._locate = locate
         self._gather = Gatherer(columns, in_columns, dtype=LOSS, pad_id=0, eos_id=1, longest_fill=longest, read=read)
+
+    @classmethod
+    def of(cls, corpus: Corpus, longest: int) -> LossGatherer:
+        """Return what copies the loss of the documents of a corpus."""
+        columns, counts = [store.loss for store in corpus.stores], [len(store.shards) for store in corpus.stores]
+        return cls(columns, counts, Locator(corpus.shards, corpus.locate), longest=longest)
 
     def __call__(self, segments: Segments) -> npt.NDArray[np.uint8]:
         inserted = np.flatnonzero(segments.document == INSERTED_EOS)

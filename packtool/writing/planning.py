@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from packtool.engines import Engine, Worker
 from packtool.engines.sending import Saved, load, save
 from packtool.formats.token_store import Corpus
 from packtool.planning.arrays import IN_MEMORY, Arrays
+from packtool.planning.document_loss import DocumentLoss
 from packtool.planning.packing import PackOptions, Strategy, plan_corpus
 from packtool.planning.packing.plans import RenumberedPlan, RowsPlan
 from packtool.planning.packing.windows import Over, Window
@@ -24,6 +26,7 @@ from packtool.planning.plan import I64, Ints, Plan
 from packtool.planning.selecting.mixture import Passes, by_pass, by_pass_in_order
 from packtool.planning.shuffling.permutation import document_order
 from packtool.writing.array_files import FileArrays
+from packtool.writing.gather import LossGatherer
 from packtool.writing.memory import Budget
 
 
@@ -37,6 +40,8 @@ def planned(
     chosen: Sequence[Passes] | None = None,
     epoch: int = 0,
     stored_order: I64 | None = None,
+    *,
+    cut: bool = False,
 ) -> Iterator[list[Plan]]:
     """Plan a corpus: one plan for each row length, as long as the block runs.
 
@@ -48,6 +53,7 @@ def planned(
             the corpus.
         stored_order: the packed documents of all stores, by their stored numbers, in an order in which they are planned
             in place of corpus order.
+        cut: conversations may be cut; pieces of them in which nothing trains are left out.
     """
     documents = corpus.documents
     if chosen is not None:
@@ -57,10 +63,19 @@ def planned(
             corpus.work_in(arrays)
         if chosen is not None:
             corpus.choose([passes.documents(arrays) for passes in chosen])
-        plans = _plans(strategy, corpus, chosen or [], options, budget, arrays, epoch, stored_order)
+        loss = None
+        if cut and corpus.has_loss:
+            loss = loss_of(corpus)
+        plans = _plans(strategy, corpus, chosen or [], options, budget, arrays, epoch, stored_order, loss)
         if arrays is not IN_MEMORY:
             corpus.locate(np.empty(0, np.int64))  # makes the table that it needs
         yield plans
+
+
+def loss_of(corpus: Corpus) -> DocumentLoss:
+    """Return the loss of the documents of a corpus."""
+    read = LossGatherer.of(corpus, longest=1)  # nothing is filled with padding
+    return DocumentLoss(read, corpus.store_documents, [store.masked for store in corpus.stores])
 
 
 def _plans(
@@ -72,6 +87,7 @@ def _plans(
     arrays: Arrays,
     epoch: int,
     stored_order: I64 | None,
+    loss: DocumentLoss | None,
 ) -> list[Plan]:
     """Plan documents. Strategies with windows plan each pass apart, so that no row of theirs holds a document twice."""
     lengths = corpus.lengths()
@@ -87,7 +103,9 @@ def _plans(
     if epoch:
         numbers = len(lengths) if order is None else order
         order = document_order(numbers, seed=options.seed, epoch=epoch, ends=ends, arrays=arrays)
-    plans = plan_corpus(strategy, _in_order(lengths, order, arrays), options, arrays, ends, over)
+    if loss is not None:
+        loss = replace(loss, numbers=order)
+    plans = plan_corpus(strategy, _in_order(lengths, order, arrays), options, arrays, ends, over, loss)
     if order is None:
         return plans
     return [RenumberedPlan(plan, order) for plan in plans]

@@ -258,7 +258,10 @@ def repacked_plans(dataset: PackedDataset, *, seed: int, epoch: int) -> list[Pla
         order, ends = passes_of(chosen)
     if epoch:
         order = document_order(order, seed=seed, epoch=epoch, ends=ends)
-    plans = packing.plan_corpus(strategy, np.asarray(lengths)[order], options, ends=ends)
+    loss = dataset.document_loss
+    if loss is not None:
+        loss = replace(loss, numbers=order)
+    plans = packing.plan_corpus(strategy, np.asarray(lengths)[order], options, ends=ends, loss=loss)
     return [RenumberedPlan(plan, order) for plan in plans]
 
 

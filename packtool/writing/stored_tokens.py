@@ -32,6 +32,7 @@ from packtool.places.place import MappedFile, Place
 from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, place_of, places_of
 from packtool.places.url import is_remote
+from packtool.planning.document_loss import DocumentLoss
 from packtool.planning.plan import I64, Segments, offsets_of
 from packtool.support.installing import needing
 
@@ -59,6 +60,7 @@ def open_packed(
             bucket.gather = gather
             if bucket.loss is not None:
                 bucket.loss.gather = gather.loss
+        dataset.document_loss = gather.document_loss()
     return dataset
 
 
@@ -234,6 +236,12 @@ class StoredTokens:
         """List the files of the stores."""
         for store in self.stores:
             yield from store.files()
+
+    def document_loss(self) -> DocumentLoss | None:
+        """Return what tells which tokens of documents train; None where all of them do."""
+        if self.loss is None:
+            return None
+        return DocumentLoss(self.loss, self._made[1].store_documents, [store.masked for store in self.stores])
 
     def release(self) -> None:
         """Release the memory that maps what was read."""

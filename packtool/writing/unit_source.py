@@ -96,22 +96,16 @@ class StoreSource(UnitSource):
             dtype = with_loss(dtype)
         super().__init__(plan, dtype, pad_id, segments=plan.units + corpus.documents)
         self._corpus = corpus
-        locate = Locator(corpus.shards, corpus.locate)
         self._gather = Gatherer(
             corpus.shards,
-            locate,
+            Locator(corpus.shards, corpus.locate),
             dtype=corpus.dtype,
             pad_id=pad_id,
             eos_id=corpus.tokenizer.eos_id,
             longest_fill=plan.unit,
         )
         if corpus.has_loss:
-            self.loss = LossGatherer(
-                [store.loss for store in corpus.stores],
-                [len(store.shards) for store in corpus.stores],
-                locate,
-                longest=plan.sequence_length,
-            )
+            self.loss = LossGatherer.of(corpus, plan.sequence_length)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StoreSource, (self._corpus, self.plan, self.pad_id)

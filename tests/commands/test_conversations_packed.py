@@ -19,6 +19,8 @@ from packtool.formats.token_store import TokenStore
 from packtool.planning.packing import STRATEGIES, PackOptions, plan
 from packtool.report.tables import caveats
 from packtool.support.sizes import plural
+from tests.shell import Shell
+from tests.stores import contents
 
 TEMPLATE = (
     "{% for m in messages %}{{ m.role }}:{% generation %}{{ m.content }}<|endoftext|>{% endgeneration %};{% endfor %}"
@@ -213,3 +215,50 @@ def test_what_fits_is_never_cut(strategy: str, sizes: list[int], row: int) -> No
             # `padding` inserts EOS where the document has it: its text counts.
             assert start == 0
             assert length >= sizes[document] - 1
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Conversations of several rows, whose prompts are long and whose answers are short."""
+    place, draws = tmp_path_factory.mktemp("long"), np.random.default_rng(5)
+    template = (
+        "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% else %}"
+        "{% generation %}{{ m.content }}<|endoftext|>{% endgeneration %}{% endif %}{% endfor %}"
+    )
+    (place / "chat.jinja").write_text(template)
+    talks = []
+    for _ in range(20):
+        turns = []
+        for words in draws.choice([5, 90, 200], draws.integers(1, 4)).tolist():
+            turns += [{"role": "user", "content": "why " * words}, {"role": "assistant", "content": "so " * 9}]
+        talks.append({"messages": [*turns, {"role": "user", "content": "well " * 70}]})
+    packtool.tokenize(talks, place / "store", chat_template=place / "chat.jinja", workers=1)
+    return place / "store"
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_pieces_in_which_nothing_trains_are_left_out(tmp_path: Path, long: Path, strategy: str, shell: Shell) -> None:
+    """By a name of their own; from the index and in memory the same; as the comparison says."""
+    rows: dict[str, Any] = {"strategy": strategy, "sequence_length": 64, "too_long": "cut"}
+    if strategy.endswith("buckets"):
+        rows = {"strategy": strategy, "buckets": [32, 64], "too_long": "cut"}
+    packtool.pack(long, tmp_path / "p", **rows)
+    ledger = _packed(tmp_path / "p").ledger
+    assert ledger.untrained > 1000
+    assert ledger.input == ledger.placed + ledger.dropped + ledger.untrained
+    assert packtool.verify(tmp_path / "p", store=long).problems == []
+    assert f"{ledger.untrained:,}" in shell("stats", tmp_path / "p", "--full", "--html", tmp_path / "page.html")
+    assert "untrained" in (tmp_path / "page.html").read_text()
+    report = packtool.stats(tmp_path / "p")
+    assert report.rows_without_target == 0
+    packtool.pack(long, tmp_path / "small", **rows, memory=1 << 12)
+    assert contents(tmp_path / "small") == contents(tmp_path / "p")
+    packtool.pack(long, tmp_path / "index", **rows, index_only=True)
+    assert _packed(tmp_path / "index").ledger == ledger
+    assert packtool.stats(tmp_path / "index").rows_without_target == 0
+    preview = packtool.pack(long, tmp_path / "dry", **rows, dry_run=True).preview
+    assert preview is not None
+    assert preview.written["rows"] == ledger.rows
+    (entry,) = packtool.stats(long, compare=rows.pop("strategy"), **rows).comparison.entries
+    assert entry.metrics == report.metrics
+    assert (entry.ledger.untrained, entry.ledger.rows) == (ledger.untrained, ledger.rows)

@@ -36,11 +36,15 @@ def drawn_packing(data: st.DataObject, place: Path, name: str) -> tuple[list[Pat
     options["strategy"] = name
     if STRATEGIES[name].windowed:
         options["window_tokens"] = drawn.window_tokens
-    loss = data.draw(st.sampled_from([None, document_loss]), label="loss")
     stores = []
     for number in range(data.draw(st.integers(1, 3), label="stores")):
         lengths = data.draw(st.lists(st.integers(2, 4 * size), min_size=1, max_size=30), label="lengths")
-        stores.append(write_store(place / f"store-{number}", lengths, per_shard=4, first=100 * number, loss=loss))
+        loss = data.draw(st.sampled_from([None, document_loss, rare_targets]), label="loss")
+        chats = loss is rare_targets
+        if chats:
+            options["too_long"] = "cut"
+        store, first = place / f"store-{number}", 100 * number
+        stores.append(write_store(store, lengths, per_shard=4, first=first, loss=loss, conversations=chats))
     mix = data.draw(st.sampled_from([None, "2", "1.5"]), label="epochs")
     if mix is not None:
         options["mix"] = [f"{store.name}={mix}x" for store in stores]
@@ -69,6 +73,11 @@ def require_same(found: Dataset | BucketDataset, expected: Dataset | BucketDatas
         if len(other):
             assert np.array_equal(mine[[0, len(other) - 1, 0]], other[[0, -1, 0]])
         assert all(np.array_equal(mine.segments(row), other.segments(row)) for row in range(len(other)))
+
+
+def rare_targets(document: int, length: int) -> list[int]:
+    """Which tokens of a conversation train: an answer now and then, and more often none in a row."""
+    return [int((document + token // 6) % 5 == 0) for token in range(length)]
 
 
 class Counting:

@@ -18,8 +18,8 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where every token went. All figures are tokens but `rows`.
 
-    ``stored + packed_again = left_out + input`` and ``input = placed + dropped`` count text tokens (BOS included, EOS
-    not); ``output = placed + repeated + eos + padding`` counts what the shards hold.
+    ``stored + packed_again = left_out + input`` and ``input = placed + dropped + untrained`` count text tokens (BOS
+    included, EOS not); ``output = placed + repeated + eos + padding`` counts what the shards hold.
 
     Attributes:
         stored: text tokens of the stores.
@@ -27,7 +27,9 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         packed_again: text tokens of documents that an earlier pass of a mixture has packed, counted each time.
         input: text tokens of all packed documents, counted as often as they are packed.
         placed: text tokens in the rows, each once.
-        dropped: text tokens in no row.
+        dropped: text tokens in no row, those of `untrained` apart.
+        untrained: text tokens of pieces of cut conversations that are in no row, since nothing in the pieces trains;
+            absent where there are none.
         repeated: text tokens in the rows that an earlier row already has.
         eos: EOS tokens written, whether stored or inserted.
         eos_inserted: EOS tokens written that no stored document had.
@@ -51,6 +53,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     input: Count
     placed: Count
     dropped: Count
+    untrained: Count | msgspec.UnsetType = msgspec.UNSET
     repeated: Count
     eos: Count
     eos_inserted: Count
@@ -69,7 +72,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Find the first equation that does not hold, with its two sides; None if all hold."""
         equations = {
             "stored + packed again = left out + input": (self.stored + self.packed_again, self.left_out + self.input),
-            "input = placed + dropped": (self.input, self.placed + self.dropped),
+            "input = placed + dropped + untrained": (self.input, self.placed + self.dropped + (self.untrained or 0)),
             "output = placed + repeated + eos + padding": (
                 self.output,
                 self.placed + self.repeated + self.eos + self.padding,
@@ -93,7 +96,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             return {"figures of tokens that train and that do not = 2": (0, 2)}
         if not (isinstance(again, int) and isinstance(dropped, int)):
             return {"figures of tokens that train again and that are dropped = 2": (0, 2)}
-        gone = self.dropped + self.eos_omitted
+        gone = self.dropped + (self.untrained or 0) + self.eos_omitted
         return {
             "output = trained + masked + padding": (self.output, trained + masked + self.padding),
             "trained stored + again = trained + dropped": (sum(stored) + again, trained + dropped),
@@ -118,6 +121,8 @@ class Planned(Protocol):
     def eos_omitted(self) -> int: ...
     @property
     def eos_inserted(self) -> int: ...
+    @property
+    def untrained(self) -> int: ...
 
 
 class ChosenText(NamedTuple):
@@ -158,6 +163,7 @@ def balance(
         input=tokens - documents,
         placed=_total(tallies, "placed"),
         dropped=_total(plans, "dropped"),
+        untrained=_total(plans, "untrained") or msgspec.UNSET,
         repeated=_total(tallies, "repeated"),
         eos=_total(tallies, "eos"),
         eos_inserted=_total(plans, "eos_inserted"),

@@ -52,7 +52,7 @@ class Metrics:
         mean_context: tokens of the same segment before a token in its row, averaged over all tokens but padding.
         row_excess: rows / the fewest that hold the same tokens - 1; the fewest are, for each bucket,
             ceil((output - padding) / L).
-        dropped_ratio: dropped / text tokens.
+        dropped_ratio: dropped / text tokens; what was left out since nothing in it trains is not dropped.
         repeated_tokens: text tokens that an earlier row already has.
         repeated_ratio: repeated / output tokens.
         overlapping_documents: documents with tokens in two rows.
@@ -84,12 +84,13 @@ class Metrics:
     homogeneity: Homogeneity
 
 
-def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
+def measure(tallies: Sequence[Tally], batch_size: int | None = None, untrained: int = 0) -> Metrics:
     """Compute the metrics of a whole dataset from the tallies of its buckets (of one, where all rows are equally long).
 
     Args:
         tallies: one for each bucket, over the same documents.
         batch_size: rows of the longest bucket in a batch; batches of other buckets have the same number of tokens.
+        untrained: text tokens that are left out since nothing in them trains.
     """
     lengths = tallies[0].lengths
     documents = len(lengths)
@@ -130,7 +131,7 @@ def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
         documents_per_row=_documents_per_row(histogram_sum([t.documents_in_row for t in tallies])),
         mean_context=ratio(context, output - padding),
         row_excess=ratio(rows - fewest, fewest),
-        dropped_ratio=ratio(text - placed, text),
+        dropped_ratio=ratio(text - placed - untrained, text),
         repeated_tokens=repeated,
         repeated_ratio=ratio(repeated, output),
         overlapping_documents=_overlapping(tallies),
@@ -155,10 +156,10 @@ class RowMeasures(NamedTuple):
     documents_in_row: I64
 
 
-def measure_rows(tallies: Sequence[Tally], batch_size: int | None = None) -> RowMeasures:
+def measure_rows(tallies: Sequence[Tally], batch_size: int | None = None, untrained: int = 0) -> RowMeasures:
     """Measure the rows of a dataset, in all and by length; arguments as of `measure`."""
     return RowMeasures(
-        whole=measure(tallies, batch_size),
+        whole=measure(tallies, batch_size, untrained),
         buckets=[measure([tally]) for tally in tallies],
         documents_in_row=histogram_sum([tally.documents_in_row for tally in tallies]),
     )

@@ -13,10 +13,12 @@ from typing import TypeAlias, cast
 import numpy as np
 
 from packtool.planning.arrays import IN_MEMORY, Arrays
+from packtool.planning.document_loss import DocumentLoss
 from packtool.planning.packing.plans import RowsPlan
 from packtool.planning.packing.rounding import restored, rounded
 from packtool.planning.packing.scatter import scattered
 from packtool.planning.packing.strategy import PackOptions, Strategy, mixes
+from packtool.planning.packing.untrained import trimmed, with_targets
 from packtool.planning.plan import Ints, Plan
 
 Window: TypeAlias = tuple[int, int]
@@ -34,6 +36,7 @@ def plan_corpus(
     arrays: Arrays = IN_MEMORY,
     ends: Sequence[int] = (),
     over: Over = map,
+    loss: DocumentLoss | None = None,
 ) -> list[Plan]:
     """Plan a corpus with checked options: one plan for each row length, ascending.
 
@@ -42,9 +45,22 @@ def plan_corpus(
         arrays: allocates arrays as long as the corpus.
         ends: where a window has to end, if the strategy plans windows.
         over: calls a function on every window.
+        loss: of conversations that may be cut: pieces of them in which nothing trains are left out. None to keep all.
     """
     if len(lengths) and int(lengths.min()) < 1:
         raise ValueError("a stored document has at least one token, its EOS")
+    if loss is None:
+        return _plan_pieces(strategy, lengths, options, arrays, ends, over)
+    planned = lengths
+    if strategy.keeps_eos:  # `padding` gives the end of a document units of its own
+        planned = trimmed(lengths, loss, options.sequence_length or max(options.buckets), arrays)
+    plans = _plan_pieces(strategy, planned, options, arrays, ends, over)
+    return with_targets(plans, planned, lengths, loss, arrays)
+
+
+def _plan_pieces(
+    strategy: Strategy, lengths: Ints, options: PackOptions, arrays: Arrays, ends: Sequence[int], over: Over
+) -> list[Plan]:
     if options.multiple == 1 or not strategy.rounds:
         return [*_plan_windows(strategy, lengths, options, arrays, ends, over)]
     planned = rounded(strategy, lengths, options, arrays)

@@ -38,6 +38,7 @@ class Said:
     dropped: int
     eos_omitted: int
     eos_inserted: int
+    untrained: int = 0
 
 
 def counted(sequence_length: int, **counts: int) -> Tally:
@@ -63,7 +64,7 @@ def test_a_ledger_that_does_not_balance_is_refused() -> None:
     with pytest.raises(DataError) as caught:
         balance(15, 4, PLANS, TALLIES)
     assert caught.value.code == "ledger-unbalanced"
-    assert caught.value.what == "the ledger does not balance: input = placed + dropped, but 11 is not 10"
+    assert caught.value.what == "the ledger does not balance: input = placed + dropped + untrained, but 11 is not 10"
 
 
 def test_rows_that_the_ledger_does_not_say_are_refused() -> None:
@@ -78,8 +79,9 @@ def test_rows_that_the_ledger_does_not_say_are_refused() -> None:
     [
         ({"left_out": 1}, "stored + packed again = left out + input, but 10 is not 11"),
         ({"packed_again": 2}, "stored + packed again = left out + input, but 12 is not 10"),
-        ({"placed": 7}, "input = placed + dropped, but 10 is not 9"),
-        ({"dropped": 3}, "input = placed + dropped, but 10 is not 11"),
+        ({"placed": 7}, "input = placed + dropped + untrained, but 10 is not 9"),
+        ({"untrained": 3}, "input = placed + dropped + untrained, but 10 is not 13"),
+        ({"dropped": 3}, "input = placed + dropped + untrained, but 10 is not 11"),
         ({"repeated": 4}, "output = placed + repeated + eos + padding, but 20 is not 21"),
         ({"padding": 0}, "output = placed + repeated + eos + padding, but 20 is not 16"),
         ({"eos_omitted": 2}, "eos = documents + inserted - omitted, but 5 is not 4"),
