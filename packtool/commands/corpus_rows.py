@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from packtool.choosing.chosen import EVERYTHING, Chosen
-from packtool.commands.count_rows import neighbours_in_rows, source_mix
+from packtool.commands.count_rows import neighbours_in_rows, rows_without_target, source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, index_names, with_documents
 from packtool.errors import DataError
 from packtool.formats import manifest as manifests
@@ -86,7 +86,7 @@ def write_corpus(
         neighbours = neighbours_in_rows(output, buckets, corpus, chosen.order)
     without_target: int | msgspec.UnsetType = msgspec.UNSET
     if corpus.has_loss:
-        without_target = sum(tally.without_target for tally in tallies)
+        without_target = rows_without_target(tallies)
     inputs = job.recorded.entries
     report = report_of_rows(
         strategy=strategy.name,

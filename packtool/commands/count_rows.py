@@ -114,6 +114,14 @@ def neighbours_in_rows(output: Output, buckets: Sequence[Bucket], corpus: Corpus
     return counts.result()
 
 
+def rows_without_target(tallies: Sequence[Tally]) -> int:
+    """Count the rows in which no token is a target; their loss has been counted."""
+    without = 0
+    for tally in tallies:
+        without += tally.without_target
+    return without
+
+
 def warn_of_rows_without_target(without: int, rows: int, where: str) -> None:
     """Warn of rows in which nothing trains, whatever made them."""
     what = f"{without:,} of {plural(rows, 'row')} have no target, so the mean loss of such a row is no number"

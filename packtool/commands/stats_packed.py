@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from packtool.commands.count_rows import batch_tokens, count_rows, warn_of_rows_without_target
+from packtool.commands.count_rows import batch_tokens, count_rows, rows_without_target, warn_of_rows_without_target
 from packtool.commands.made_by import command_again, excluded_by, tokenizer_named
 from packtool.engines import Engine
 from packtool.formats.manifest import input_names
@@ -36,7 +36,7 @@ def packed_report(place: Place, options: StatsArguments, engine: Engine) -> Meas
     written = read_report(dataset.place, manifest)
     without_target = written.rows_without_target
     if tallies and manifest.has_loss and not manifest.index_only:
-        without_target = sum(tally.without_target for tally in tallies)
+        without_target = rows_without_target(tallies)
     if without_target:
         warn_of_rows_without_target(without_target, manifest.ledger.rows, str(place))
     report = report_of_rows(

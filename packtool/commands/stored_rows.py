@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool.commands.count_rows import source_mix
+from packtool.commands.count_rows import rows_without_target, source_mix
 from packtool.commands.dataset_job import (
     DatasetJob,
     DatasetResult,
@@ -115,8 +115,7 @@ def _write(
     )
     if tallies:  # a shuffle moves tokens, and changes none of their accounts
         remedy, where = "run packtool verify on it, and make it again", str(dataset.place)
-        has_loss = any(tally.trained for tally in tallies)  # what trains is not counted where no tokens are written
-        require_counted(base.ledger, tallies, has_loss=has_loss, remedy=remedy, where=where)
+        require_counted(base.ledger, tallies, has_loss=_has_loss(tallies), remedy=remedy, where=where)
     manifest = msgspec.structs.replace(
         base,
         format_version=FORMAT_VERSION,
@@ -146,6 +145,11 @@ def _write(
     if table is not None:
         facts["batches"] = len(table)
     return job.finish(output, manifest, report, facts)
+
+
+def _has_loss(tallies: Sequence[Tally]) -> bool:
+    """Return whether it was counted which tokens train; it is not where no tokens are written."""
+    return any(tally.trained for tally in tallies)
 
 
 def _files_read(dataset: PackedDataset, *, tokens: bool) -> Iterator[MappedFile]:
@@ -217,9 +221,11 @@ def _report(
     if whole and not tallies:
         return before
     sources, trained = before.sources, manifest.ledger.trained_stored
-    without_target = before.rows_without_target if whole else msgspec.UNSET
-    if any(tally.trained for tally in tallies):
-        without_target = sum(tally.without_target for tally in tallies)
+    without_target: int | msgspec.UnsetType = msgspec.UNSET
+    if _has_loss(tallies):
+        without_target = rows_without_target(tallies)
+    elif whole:
+        without_target = before.rows_without_target
     if tallies:
         lengths = tallies[0].lengths
         sources = packed_sources(manifest.inputs, manifest.store_documents, lengths, manifest.choice, trained=trained)

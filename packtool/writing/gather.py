@@ -150,7 +150,10 @@ class LossGatherer:
     @classmethod
     def of(cls, corpus: Corpus, longest: int) -> LossGatherer:
         """Return what copies the loss of the documents of a corpus."""
-        columns, counts = [store.loss for store in corpus.stores], [len(store.shards) for store in corpus.stores]
+        columns, counts = [], []
+        for store in corpus.stores:
+            columns.append(store.loss)
+            counts.append(len(store.shards))
         return cls(columns, counts, Locator(corpus.shards, corpus.locate), longest=longest)
 
     def __call__(self, segments: Segments) -> npt.NDArray[np.uint8]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,7 @@ def planned(
 def loss_of(corpus: Corpus) -> DocumentLoss:
     """Return the loss of the documents of a corpus."""
     read = LossGatherer.of(corpus, longest=1)  # nothing is filled with padding
-    return DocumentLoss(read, corpus.store_documents, [store.masked for store in corpus.stores])
+    return DocumentLoss(read, corpus.store_documents, list(map(attrgetter("masked"), corpus.stores)))
 
 
 def _plans(

@@ -241,7 +241,8 @@ class StoredTokens:
         """Return what tells which tokens of documents train; None where all of them do."""
         if self.loss is None:
             return None
-        return DocumentLoss(self.loss, self._made[1].store_documents, [store.masked for store in self.stores])
+        masked = list(map(attrgetter("masked"), self.stores))
+        return DocumentLoss(self.loss, self._made[1].store_documents, masked)
 
     def release(self) -> None:
         """Release the memory that maps what was read."""
