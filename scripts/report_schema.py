@@ -55,7 +55,8 @@ they differ. [What packtool writes](format.md) says what the files hold.
 
 `manifest.json` of a token store is a [StoreManifest](#storemanifest), of a packed dataset a
 [PackedManifest](#packedmanifest), of an export an [ExportManifest](#exportmanifest). Every manifest has all of its
-fields: what is absent is null; only `untrained` of a ledger is not there where it would be 0. The last field, `xxh3_128`, is the hash of everything before it.
+fields: what is absent is null; only `untrained` of a ledger is not there where it would be 0. The last field,
+`xxh3_128`, is the hash of everything before it.
 """
 PAGES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "report-schema.md": (INTRODUCTION, ROOTS),
