@@ -23,6 +23,7 @@ LAYERS = (
     ("options",),
     ("planning.arrays",),
     ("planning.plan",),
+    ("planning.document_loss",),
     ("planning.shuffling", "planning.metrics", "blending"),
     ("planning.packing", "planning.selecting"),
     ("formats", "text.faults", "text.paths"),
