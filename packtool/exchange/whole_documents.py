@@ -193,6 +193,7 @@ class RowReader:
             return np.ones(len(kept), np.bool_)
         for row in np.unique(block.row[zeros]).tolist():
             here = block.inside(row)
+            # Zeros that begin a row are its first document; behind larger numbers they are padding, if the ids agree.
             meaning = _meaning_of_zero(numbers[here][kept[here]], block.ids.values[here][kept[here]])
             # In every row of the file 0 means what it meant in the first row that had one.
             if meaning is None or self._zero.setdefault(name, meaning) != meaning:

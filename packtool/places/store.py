@@ -141,7 +141,9 @@ class StorePlace(Place):
             return False  # its owner has removed it
         if made and there != data:
             self.write(name, data)  # changed on its way
-        return made or there == data  # also where the answer was lost, and the request sent again
+        # A request whose answer was lost is sent again, and then refused, since its file is there: by its contents, of
+        # which every caller has its own, it is ours all the same. Of two callers only one finds its contents there.
+        return made or there == data
 
     def put(self, name: str, file: Path, xxh3_128: str, *, durable: bool = True) -> None:
         del durable

@@ -146,12 +146,16 @@ def _simplest(entries: Iterable[Trial]) -> Trial:
 
 def _winner(entries: Sequence[Trial]) -> tuple[Trial, str]:
     """Choose among entries of one row length, and say why."""
+    # Rows of several lengths need a trainer that takes them, so they win only where nothing else was compared.
     one_length = [entry for entry in entries if not STRATEGIES[entry.strategy].multi_bucket] or entries
     # One stream is the baseline, so it is never out.
     contest = [entry for entry in one_length if entry.strategy == "concat" or not degenerate(entry)] or one_length
+    # Where all waste too much, the one that wastes least still answers the question.
     affordable = [entry for entry in contest if waste(entry) <= WASTE] or [min(contest, key=waste)]
+    # Cut documents count first, then waste, then evenness; what differs by less than SAME or EVEN is a draw.
     best = _least(_least(_least(affordable, avoidably_cut, SAME), waste, SAME), _unevenness, EVEN)
     whole = plain = _simplest(best)
+    # Without one stream among the affordable, there is nothing plainer than the winner to weigh it against.
     for entry in affordable:
         if entry.strategy == "concat":
             plain = entry
@@ -162,6 +166,7 @@ def _winner(entries: Sequence[Trial]) -> tuple[Trial, str]:
             wasted = percent(waste(plain)) if waste(plain) else "no more than a part of one row"
             close = f" A close call: {plain.strategy} wastes {wasted}."
         return whole, f"{reason} {_cost(whole)}{close}"
+    # It cuts hardly fewer documents than one stream, but perhaps another does at no cost at all.
     free = [entry for entry in affordable if _costs_nothing(entry, plain)]
     if free:
         whole = _simplest(free)

@@ -160,6 +160,7 @@ class LossGatherer:
         inserted = np.flatnonzero(segments.document == INSERTED_EOS)
         if len(inserted):
             document = segments.document.copy()
+            # An inserted EOS trains behind text. Behind a piece of a store with a loss nothing says that it does.
             document[inserted] = PADDING  # which does not train
             document[self._behind_text(segments, inserted)] = INSERTED_EOS
             segments = Segments(document, segments.start, segments.length, segments.repeated, segments.offsets)
@@ -300,6 +301,7 @@ class Locator:
         self._bases = offsets_of(np.array(sizes_of(shards), np.int64))
         # The table has a few times as many entries as there are shards, so hardly any has a second shard begin inside.
         total, count = int(self._bases[-1]), len(shards)
+        # An entry for every 2^shift places, at most some 4,096 or four times the shards.
         self._shift = max(0, total.bit_length() - max(12, count.bit_length() + 2))
         firsts = np.arange(0, total + 1, 1 << self._shift)
         self._table = np.searchsorted(self._bases[:-1], firsts, side="right") - 1

@@ -127,6 +127,7 @@ class Bins:
             beside = np.diff(middle) == 1
             continued[middle[1:][follows & beside]] = True
             begins = self.offsets[:-1]
+            # The first segment of a bin continues none, even if the bin before ends with the tokens before its own.
             continued[begins[begins < len(continued)]] = False
         return continued
 
@@ -329,6 +330,7 @@ class RowsPlan(Plan):
         start, length = (tokens - tails).astype(np.int64), tails.astype(np.int64)
         middle = self._bins.middle_pieces
         if len(middle):
+            # The next middle piece from each place on; the last one serves places behind all, and is not at theirs.
             which = np.minimum(np.searchsorted(middle, place), len(middle) - 1)
             is_middle = middle[which] == place
             start[is_middle] = self._bins.start[which[is_middle]]

@@ -292,17 +292,20 @@ class TrainedTokens:
         Args:
             size: of these bytes.
         """
+        # The cheapest way first: as many bytes as the text has, of a tokenizer that exchanges none. They are not compared.
         if len(data) == size and self._faithful and (not self._normalizers or data.isascii()):
             return _in_bytes(text, data, spans)
         composed = self._normalizers == ["NFC"]
         if len(data) != size and not composed:
             return None
+        # Then the bytes themselves, compared with the text's.
         spelled = b"".join(map(self._spelled.__getitem__, ids.tolist()))
         if spelled == data:
             return _in_bytes(text, data, spans)
         if not composed:
             return None
-        # Where characters on both sides of a bound would be composed, the parts do not spell the same.
+        # Then the bytes of the composed text, part by part. Where characters on both sides of a bound would be composed,
+        # the parts do not spell the same, and `tokenizers` is asked.
         bounds = [0, *chain.from_iterable(spans), len(text)]
         parts = [unicodedata.normalize("NFC", text[begin:end]).encode() for begin, end in pairwise(bounds)]
         if b"".join(parts) != spelled:

@@ -162,6 +162,7 @@ def estimate(recipe: StoreRecipe, tokenizer: Tokenizer, files: Sequence[CorpusFi
             tokenizer_at=place,
             delivery=Delivery(place, directory, place),
         )
+        # A new sample for each encoder: what the wrong one had counted is thrown away with it.
         while True:
             try:
                 sample = _Sample(tasks.Attempt(work, directory, 0, Worker()), files, begun + _CPU_SECONDS)
@@ -200,6 +201,7 @@ class _Sample:
         reader = SpanReader(file, look.span, recipe.fields, limit=recipe.max_record_bytes)
         clock = time.process_time()
         for batch in reader:
+            # The clock runs from the end of one batch's tokenizing to the next batch: that is the time of reading.
             self.read_seconds += time.process_time() - clock
             if text >= most or clock > self.until:
                 if look.span.whole:

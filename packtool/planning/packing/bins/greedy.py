@@ -156,11 +156,13 @@ def _runs_of(layers: list[int], open_first: list[int], open_bins: list[int]) -> 
         return Runs.of([])
     under, length, each, first_bin, first_item = np.array(layers, np.int64).reshape(-1, 5).T
     begin, bins = np.array(open_first, np.int64), np.array(open_bins, np.int64)
+    # A layer that others have covered whole has no bins left: only what is on top of some bins begins a run.
     top = np.flatnonzero(bins)
     top = top[np.argsort(begin[top], kind="stable")]
     begin, bins = begin[top], bins[top]
     run = np.arange(len(bins))
     levels: list[tuple[I64, I64]] = []  # runs, and their layers at one depth; the top first
+    # From each top downwards, all runs one layer at a time, until every run has reached the bottom of its bins.
     while len(top):
         levels.append((run, top))
         covers = under[top] >= 0
@@ -169,6 +171,7 @@ def _runs_of(layers: list[int], open_first: list[int], open_bins: list[int]) -> 
     run, layer = (np.concatenate(column[::-1]) for column in zip(*levels, strict=True))
     order = np.argsort(run, kind="stable")
     run, layer = run[order], layer[order]
+    # A layer below may begin bins before this run does: their items come first.
     skipped = (begin[run] - first_bin[layer]) * each[layer]
     offsets = offsets_of(np.bincount(run, minlength=len(bins)))
     return Runs(bins, offsets, length[layer], each[layer], first_item[layer] + skipped)

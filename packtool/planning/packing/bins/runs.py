@@ -198,8 +198,10 @@ def _copy_entries(placed: Ints, order: Ints, entries: I64) -> None:
     ends = np.cumsum(items)
     first = 0
     while first < len(ends):
+        # At least one entry: those of large runs, which may be longer than a batch, were copied before.
         last = int(np.searchsorted(ends, ends[first] + _COPIED, side="right"))
         size = items[first:last]
+        # All arrays from here on have an element for each item: its place in its entry, then what its entry says.
         inside = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
         part = slice(first, last)
         source, target = np.repeat(sources[part], size), np.repeat(targets[part], size)
