@@ -106,8 +106,8 @@ def _layouts(record: Mapping[str, Any], where: str) -> tuple[RecordLayout, ...]:
         if odd.pair:
             raise UsageError("preference-pairs", what, remedy=remedy, where=where)
         raise UsageError("unread-layout", what, remedy=remedy, where=where)
-    # From the surest to the least sure: the usual names with values, then a known pair of names, then a field that holds
-    # turns whatever its name, and last the usual names without values.
+    # From the surest to the least sure: the usual names with values, then a known pair of names, then a field
+    # that holds turns whatever its name, and last the usual names without values.
     held = [name for name, value in record.items() if value is not None]
     if not lacking(USUAL, held):
         if _is_usual(record):

@@ -292,7 +292,7 @@ class TrainedTokens:
         Args:
             size: of these bytes.
         """
-        # The cheapest way first: as many bytes as the text has, of a tokenizer that exchanges none. They are not compared.
+        # The cheapest way first: as many bytes as the text, of a tokenizer that exchanges none, and no look at them.
         if len(data) == size and self._faithful and (not self._normalizers or data.isascii()):
             return _in_bytes(text, data, spans)
         composed = self._normalizers == ["NFC"]
@@ -304,8 +304,8 @@ class TrainedTokens:
             return _in_bytes(text, data, spans)
         if not composed:
             return None
-        # Then the bytes of the composed text, part by part. Where characters on both sides of a bound would be composed,
-        # the parts do not spell the same, and `tokenizers` is asked.
+        # Then the bytes of the composed text, part by part. Where characters on both sides of a bound would be
+        # composed, the parts do not spell the same, and `tokenizers` is asked.
         bounds = [0, *chain.from_iterable(spans), len(text)]
         parts = [unicodedata.normalize("NFC", text[begin:end]).encode() for begin, end in pairwise(bounds)]
         if b"".join(parts) != spelled:
