@@ -24,11 +24,7 @@ from packtool.writing.sorting import DOCUMENT, sorted_documents
 
 
 def documents_in_order(
-    documents: StoredDocuments,
-    chosen: Sequence[Passes] | None,
-    keys: Sequence[OrderKey],
-    memory: int,
-    work: Path,
+    documents: StoredDocuments, chosen: Sequence[Passes] | None, keys: Sequence[OrderKey], memory: int, work: Path
 ) -> StoredOrder:
     """Sort the documents that are packed by the keys; documents with equal keys stay in the order of the stores.
 

@@ -201,10 +201,7 @@ def stats(values: GivenValues, terminal: Terminal) -> None:
             echo(tokenizer_line(tokenizer, getattr(report, "tokenizer_name", None)))
 
 
-@_command(
-    "Show one row of a packed dataset, or document of a token store, decoded.",
-    ("ids", "json"),
-)
+@_command("Show one row of a packed dataset, or document of a token store, decoded.", ("ids", "json"))
 def show(values: GivenValues, terminal: Terminal) -> None:
     """Show one row of a packed dataset: documents in alternating colours, boundaries, cuts, repeats and padding. Or
     show one document of a token store, before it is packed.

@@ -61,11 +61,7 @@ def _plain_preview(preview: Preview) -> dict[str, Any]:
 
 def _plain_estimate(estimate: Estimate) -> dict[str, Any]:
     """Return what is known of an estimate beside its amounts, for JSON."""
-    return {
-        "cpu_seconds": estimate.cpu_seconds,
-        "places": estimate.places,
-        "beginnings": estimate.beginnings,
-    }
+    return {"cpu_seconds": estimate.cpu_seconds, "places": estimate.places, "beginnings": estimate.beginnings}
 
 
 def _plain_file(file: CorpusFile) -> dict[str, Any]:

@@ -13,14 +13,7 @@ from packtool.commands.dataset_job import DatasetJob, DatasetResult, index_names
 from packtool.errors import DataError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import LENGTHS, REPORT, categories_file, column_file
-from packtool.formats.schema import (
-    Choice,
-    KeptColumn,
-    Options,
-    OtherFile,
-    PackedManifest,
-    Shuffle,
-)
+from packtool.formats.schema import Choice, KeptColumn, Options, OtherFile, PackedManifest, Shuffle
 from packtool.formats.token_store import Corpus
 from packtool.options.kinds import KeptField
 from packtool.outputs.output import Output

@@ -16,10 +16,7 @@ from packtool.commands.result import CommandResult
 from packtool.engines import engine_for
 from packtool.formats import manifest as manifests
 from packtool.formats.names import CHOSEN
-from packtool.formats.schema import (
-    Choice,
-    PackedManifest,
-)
+from packtool.formats.schema import Choice, PackedManifest
 from packtool.outputs.claim import key_of, open_output
 from packtool.outputs.output import Output
 from packtool.outputs.recorded import Recorded

@@ -20,14 +20,7 @@ from packtool.exchange.model import Format, ReadOptions
 from packtool.exchange.whole_documents import rows_not_documents
 from packtool.formats import manifest as manifests
 from packtool.formats.names import token_dtype
-from packtool.formats.schema import (
-    ExportManifest,
-    InputEntry,
-    OtherFile,
-    StoreManifest,
-    TokenizerInfo,
-    TokenShard,
-)
+from packtool.formats.schema import ExportManifest, InputEntry, OtherFile, StoreManifest, TokenizerInfo, TokenShard
 from packtool.options.check import refuse
 from packtool.options.exchange import ImportArguments
 from packtool.options.names import IMPORTS

@@ -18,9 +18,7 @@ from packtool.planning.document_loss import DocumentLoss
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.plan import Ints
 from packtool.report.compare import Candidate, PlannedDocuments, candidates, compare
-from packtool.report.types import (
-    Comparison,
-)
+from packtool.report.types import Comparison
 from packtool.support.progress import Progress
 
 _OF_PLANS = tuple(

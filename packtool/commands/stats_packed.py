@@ -17,11 +17,7 @@ from packtool.planning.metrics.mixing import BatchShares, PairDistanceCounter, P
 from packtool.planning.metrics.tally import Tally
 from packtool.report.compare import spread_rows
 from packtool.report.dataset_report import packed_sources, read_report, report_of_rows, sample_rows
-from packtool.report.types import (
-    MeasuredReport,
-    PackedSourceFigures,
-    SampleRow,
-)
+from packtool.report.types import MeasuredReport, PackedSourceFigures, SampleRow
 from packtool.support.progress import Progress
 
 

@@ -35,10 +35,7 @@ from packtool.planning.selecting.mixture import Passes, by_pass
 from packtool.planning.selecting.subsets import first_of_each
 from packtool.report.compare import Candidate, PlannedDocuments
 from packtool.report.dataset_report import lengths_of
-from packtool.report.types import (
-    StoredSourceFigures,
-    StoreReport,
-)
+from packtool.report.types import StoredSourceFigures, StoreReport
 from packtool.writing.planning import loss_of
 
 NEW_STORE = "tokens"

@@ -10,12 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.commands.count_rows import rows_without_target, source_mix
-from packtool.commands.dataset_job import (
-    DatasetJob,
-    DatasetResult,
-    index_names,
-    with_documents,
-)
+from packtool.commands.dataset_job import DatasetJob, DatasetResult, index_names, with_documents
 from packtool.commands.document_origins import stores_of
 from packtool.formats import manifest as manifests
 from packtool.formats.names import BATCHES, LENGTHS, REPORT

@@ -29,10 +29,7 @@ def available_cpus() -> int:
 
 
 def engine_for(
-    scheduler: str | None,
-    workers: int | None,
-    label: str,
-    at_end: Callable[[], object] | None = None,
+    scheduler: str | None, workers: int | None, label: str, at_end: Callable[[], object] | None = None
 ) -> Engine:
     """Return the engine that a command's options ask for.
 

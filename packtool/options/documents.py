@@ -140,8 +140,7 @@ class DocumentOptions:
         int | None, _choosing(COUNT, "Leave out documents of more tokens, EOS included.", unit="tokens", low=1)
     ] = None
     sample: Annotated[
-        Fraction | str | float | None,
-        _choosing(SHARE, "Take a share of the documents of each length, such as 17%."),
+        Fraction | str | float | None, _choosing(SHARE, "Take a share of the documents of each length, such as 17%.")
     ] = None
     sample_interval: Annotated[
         int | None,

@@ -49,8 +49,7 @@ class ImportArguments(Writing):
     ids_only: Annotated[
         bool,
         Option(
-            FLAG,
-            "Import the ids alone: ignore which tokens train or are padding, and treat packed rows as documents.",
+            FLAG, "Import the ids alone: ignore which tokens train or are padding, and treat packed rows as documents."
         ),
     ] = False
 

@@ -48,15 +48,12 @@ class ShowArguments:
         ),
     ] = None
     bucket: Annotated[
-        int | None,
-        Option(COUNT, "Length of its rows, where the dataset has several.", unit="tokens", only=_OF_ROWS),
+        int | None, Option(COUNT, "Length of its rows, where the dataset has several.", unit="tokens", only=_OF_ROWS)
     ] = None
     tokenizer: Annotated[
         str | Path | None,
         Option(
-            LOCATION,
-            "The tokenizer it was made with, where the dataset does not hold it.",
-            metavar="FILE|DIR|HUB_ID",
+            LOCATION, "The tokenizer it was made with, where the dataset does not hold it.", metavar="FILE|DIR|HUB_ID"
         ),
     ] = None
     store: Annotated[
@@ -76,8 +73,7 @@ class FindArguments:
     """The arguments of `packtool.find`."""
 
     path: Annotated[
-        Path | str,
-        Option(PLACE, "A packed dataset, or a token store.", metavar="DATASET|STORE", positional=True),
+        Path | str, Option(PLACE, "A packed dataset, or a token store.", metavar="DATASET|STORE", positional=True)
     ]
     record: Annotated[
         str | None,
@@ -131,12 +127,7 @@ class VerifyArguments:
     ]
     _: KW_ONLY
     store: Annotated[
-        Many,
-        Option(
-            PLACES,
-            "Also compare all rows with the store they were packed from; repeatable.",
-            metavar="STORE",
-        ),
+        Many, Option(PLACES, "Also compare all rows with the store they were packed from; repeatable.", metavar="STORE")
     ] = ()
     tokenizer: Annotated[
         str | Path | None,

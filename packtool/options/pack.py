@@ -10,15 +10,7 @@ from packtool.options.kinds import COUNT, FLAG, NUMBER, PLACES, TEXT, TEXT_OR_ID
 from packtool.options.names import STRATEGIES, any_of
 from packtool.options.order import ORDER
 from packtool.options.plans import PackOptions
-from packtool.options.shared import (
-    KEEP,
-    SHARD_TOKENS,
-    IndexOnly,
-    KeptOption,
-    Many,
-    MovingRows,
-    OutputOption,
-)
+from packtool.options.shared import KEEP, SHARD_TOKENS, IndexOnly, KeptOption, Many, MovingRows, OutputOption
 
 
 @dataclass(frozen=True)

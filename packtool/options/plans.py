@@ -8,11 +8,7 @@ from typing import Annotated, Any, Literal
 
 from packtool.options.declare import Option
 from packtool.options.kinds import COUNT, COUNTS, FLAG, SHARE, TEXT, parse_share
-from packtool.options.shared import (
-    DEFAULT_SEED,
-    LARGEST_ROW,
-    Seed,
-)
+from packtool.options.shared import DEFAULT_SEED, LARGEST_ROW, Seed
 
 EXTRA_CAPACITY = 50
 _EXCHANGING = ("ffd", "bfd", "bfd-extra", "seamless", "buckets")
@@ -130,11 +126,7 @@ class PackOptions:
     window_tokens: Annotated[
         int,
         _tuning(
-            COUNT,
-            "Tokens planned together; changes the output.",
-            unit="tokens",
-            low=1,
-            default="16G, which is 2^34",
+            COUNT, "Tokens planned together; changes the output.", unit="tokens", low=1, default="16G, which is 2^34"
         ),
     ] = 1 << 34
 

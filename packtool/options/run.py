@@ -37,9 +37,5 @@ class RunArguments(Working):
     quiet: Quiet = True
     announce: Annotated[
         Callable[[int, int, Any], None] | None,
-        Option(
-            CALL,
-            "Called before each stage with its number, how many there are, and the stage.",
-            python_only=True,
-        ),
+        Option(CALL, "Called before each stage with its number, how many there are, and the stage.", python_only=True),
     ] = None

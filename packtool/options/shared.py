@@ -17,8 +17,7 @@ _of_call = partial(Option, FLAG, group="General", in_file=False)
 Many = Sequence[Path | str] | Path | str
 
 OutputOption = Annotated[
-    Path | str,
-    Option(PLACE, "Directory or URL to write; must be empty or new.", "Output", short="-o", metavar="DIR"),
+    Path | str, Option(PLACE, "Directory or URL to write; must be empty or new.", "Output", short="-o", metavar="DIR")
 ]
 Staging = Annotated[
     Path | str | None,
@@ -56,8 +55,7 @@ WorkersOption = Annotated[
 ]
 Quiet = Annotated[bool, Option(FLAG, "Show no progress bar.", "General", in_file=False, python_only=True)]
 IndexOnly = Annotated[
-    bool,
-    Option(FLAG, "Write where each document lies, but no tokens; readers gather them from the stores.", "Output"),
+    bool, Option(FLAG, "Write where each document lies, but no tokens; readers gather them from the stores.", "Output")
 ]
 StoresMoved = Annotated[
     Many,
@@ -95,8 +93,7 @@ TokenizerOption = Annotated[
     ),
 ]
 Revision = Annotated[
-    str | None,
-    Option(TEXT, "Branch, tag or commit of the hub repository.", "Rarely needed", metavar="NAME"),
+    str | None, Option(TEXT, "Branch, tag or commit of the hub repository.", "Rarely needed", metavar="NAME")
 ]
 FormatOption = Annotated[
     Literal["jsonl", "json", "parquet", "arrow", "text", "lines", "csv", "tsv"] | None,
@@ -113,10 +110,7 @@ FormatOption = Annotated[
 EosToken = Annotated[
     str | int | None,
     Option(
-        TEXT_OR_ID,
-        "Token that ends every document, by text or id.",
-        "Tokens",
-        default="as the tokenizer's files say",
+        TEXT_OR_ID, "Token that ends every document, by text or id.", "Tokens", default="as the tokenizer's files say"
     ),
 ]
 
@@ -153,8 +147,7 @@ class Writing:
         ),
     ] = False
     resume: Annotated[
-        bool,
-        Option(FLAG, "Continue an interrupted run; do nothing if it had finished.", "Output", in_file=False),
+        bool, Option(FLAG, "Continue an interrupted run; do nothing if it had finished.", "Output", in_file=False)
     ] = False
     dry_run: DryRun = False
     quiet: Quiet = True

@@ -29,12 +29,7 @@ class ShuffleArguments(MovingRows):
 
     source: Annotated[
         Path | str,
-        Option(
-            PLACE,
-            "A packed dataset; for --method=partial a token store.",
-            metavar="SOURCE",
-            positional=True,
-        ),
+        Option(PLACE, "A packed dataset; for --method=partial a token store.", metavar="SOURCE", positional=True),
     ]
     output: OutputOption
     _: KW_ONLY

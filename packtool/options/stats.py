@@ -9,15 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from packtool.options.declare import Needs, Only, Option, declared
 from packtool.options.documents import DocumentOptions
-from packtool.options.kinds import (
-    COUNT,
-    COUNTS,
-    FLAG,
-    NAMES,
-    PATH,
-    PLACES,
-    TEXT,
-)
+from packtool.options.kinds import COUNT, COUNTS, FLAG, NAMES, PATH, PLACES, TEXT
 from packtool.options.names import STRATEGIES
 from packtool.options.plans import PackOptions
 from packtool.options.shared import EosToken, FormatOption, Many, Quiet, TokenizerOption, Working

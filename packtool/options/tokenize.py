@@ -198,8 +198,7 @@ class FimOptions:
         ),
     ] = None
     fim_spm_rate: Annotated[
-        Fraction | float | str,
-        _with_fim(SHARE, "Write this share of them suffix first.", default="50%"),
+        Fraction | float | str, _with_fim(SHARE, "Write this share of them suffix first.", default="50%")
     ] = Fraction(1, 2)
     fim_seed: Annotated[
         int,
@@ -215,8 +214,7 @@ class FimOptions:
         ),
     ] = ()
     fim_split: Annotated[
-        str | None,
-        _with_fim(TEXT, "Split at this separator and rearrange each part on its own.", metavar="SEPARATOR"),
+        str | None, _with_fim(TEXT, "Split at this separator and rearrange each part on its own.", metavar="SEPARATOR")
     ] = None
 
     @property
@@ -279,8 +277,7 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
     ] = False
     id_field: Annotated[str | None, _field("Field with the id of each document, to find it by.")] = None
     columns: Annotated[
-        Sequence[str],
-        Option(FIELDS, "Other scalar fields to keep with the tokens.", "Input", recorded=True),
+        Sequence[str], Option(FIELDS, "Other scalar fields to keep with the tokens.", "Input", recorded=True)
     ] = ()
     format: FormatOption = None
     separator: Annotated[
@@ -366,10 +363,7 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
     encoder: Annotated[
         Literal["auto", "tokenizers", "gigatoken", "fastokens"],
         Option(
-            TEXT,
-            "auto, tokenizers, gigatoken or fastokens; the output is the same.",
-            "Rarely needed",
-            metavar="NAME",
+            TEXT, "auto, tokenizers, gigatoken or fastokens; the output is the same.", "Rarely needed", metavar="NAME"
         ),
     ] = "auto"
 

@@ -35,10 +35,7 @@ from packtool.report.verdict import Judgement, judge
 from packtool.report.written import has_all
 from packtool.support.sizes import plural
 
-_TILES = (
-    *("padding_ratio", "cut_fitting_ratio", "dropped_ratio", "repeated_ratio", "mean_context"),
-    "steps_per_epoch",
-)
+_TILES = (*("padding_ratio", "cut_fitting_ratio", "dropped_ratio", "repeated_ratio", "mean_context"), "steps_per_epoch")
 _OUTPUT = (("placed", "placed"), ("repeated", "repeated"), ("eos", "EOS"), ("padding", "padding"))
 """Contents of rows: names in the ledger, and in words."""
 _ROWS = (
@@ -408,10 +405,7 @@ def _advice(advice: Sequence[Advice]) -> str:
 def _losses(size: int | None, entries: Sequence[Trial]) -> str:
     """Chart what each strategy pads and cuts, one line a strategy."""
     title = f"Padding against cuts: {name_of(size).lower()}"
-    padding, cut = (
-        (tables.FIGURES["padding_ratio"].title, "c0"),
-        (tables.FIGURES["cut_fitting_ratio"].title, "c1"),
-    )
+    padding, cut = ((tables.FIGURES["padding_ratio"].title, "c0"), (tables.FIGURES["cut_fitting_ratio"].title, "c1"))
     rows = []
     for entry in entries:
         metrics = entry.metrics

@@ -252,10 +252,7 @@ def ledger_table(ledger: Ledger) -> Table[Account]:
 
 
 def metrics_table(
-    metrics: Metrics,
-    slid: Sliding | None,
-    stages: Mapping[str, int] | None,
-    without_target: int | msgspec.UnsetType,
+    metrics: Metrics, slid: Sliding | None, stages: Mapping[str, int] | None, without_target: int | msgspec.UnsetType
 ) -> Table[Fact]:
     """Tabulate every metric with its meaning.
 

@@ -16,13 +16,7 @@ from packtool.planning.metrics.ratios import ratio
 from packtool.planning.metrics.summary import Metrics
 from packtool.planning.packing import STRATEGIES
 from packtool.report.figures import count, number, percent, times, times_random
-from packtool.report.types import (
-    Advice,
-    ChosenStrategy,
-    PackedReport,
-    Trial,
-    Verdict,
-)
+from packtool.report.types import Advice, ChosenStrategy, PackedReport, Trial, Verdict
 from packtool.report.written import has_all
 from packtool.support.sizes import plural
 

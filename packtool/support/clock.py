@@ -15,10 +15,7 @@ class Clock:
 
     def seconds(self) -> dict[str, float]:
         """Return ``{"wall": …, "cpu": …}``, rounded to milliseconds."""
-        return {
-            "wall": round(time.perf_counter() - self._wall, 3),
-            "cpu": round(_cpu_seconds() - self._cpu, 3),
-        }
+        return {"wall": round(time.perf_counter() - self._wall, 3), "cpu": round(_cpu_seconds() - self._cpu, 3)}
 
 
 def _cpu_seconds() -> float:

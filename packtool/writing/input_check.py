@@ -28,13 +28,7 @@ class InputCheck:
         work: a directory that all workers see.
     """
 
-    def __init__(
-        self,
-        files: Iterable[MappedFile],
-        *,
-        engine: Engine | None = None,
-        work: Path | None = None,
-    ) -> None:
+    def __init__(self, files: Iterable[MappedFile], *, engine: Engine | None = None, work: Path | None = None) -> None:
         self._files = list(files)
         self._engine = (engine or Threads(1)).background
         self._work = work

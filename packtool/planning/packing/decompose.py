@@ -55,11 +55,7 @@ class PowerPlan(Plan):
             before = arrays.totals(len(here), lambda a, b: lengths[here[a:b]] // sequence_length)
             units = int(before[-1])
         super().__init__(
-            sequence_length=sequence_length,
-            unit=sequence_length,
-            units=units,
-            dropped=dropped,
-            eos_omitted=eos_omitted,
+            sequence_length=sequence_length, unit=sequence_length, units=units, dropped=dropped, eos_omitted=eos_omitted
         )
         self._lengths = lengths
         self._documents = here

@@ -108,8 +108,5 @@ class RoundedPlan(Plan):
         pieces = self._plan.segments(units)
         held: I64 = np.minimum(pieces.length, self._lengths.take(pieces.document) - pieces.start)
         # While it is filled up, each piece is its own group.
-        filled = fill_up(
-            replace(pieces, length=held, offsets=np.arange(len(pieces) + 1)),
-            pieces.length - held,
-        )
+        filled = fill_up(replace(pieces, length=held, offsets=np.arange(len(pieces) + 1)), pieces.length - held)
         return replace(filled, offsets=filled.offsets.take(pieces.offsets))

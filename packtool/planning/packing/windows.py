@@ -124,12 +124,7 @@ def plan_window(strategy: Strategy, lengths: Ints, options: PackOptions, window:
 
 
 def _plan(
-    plan: Callable[..., list[Plan]],
-    lengths: Ints,
-    options: PackOptions,
-    mixed: bool,
-    scatters: bool,
-    window: Window,
+    plan: Callable[..., list[Plan]], lengths: Ints, options: PackOptions, mixed: bool, scatters: bool, window: Window
 ) -> list[RowsPlan]:
     first, last = window
     plans = cast("list[RowsPlan]", plan(lengths[first:last], options))

@@ -72,13 +72,7 @@ def keys(seed: int, purpose: int, epoch: int, first: int, count: int) -> npt.NDA
 
 
 def permutation(
-    atoms: int,
-    *,
-    seed: int,
-    epoch: int = 0,
-    purpose: int = ATOM_ORDER,
-    first: int = 0,
-    arrays: Arrays = IN_MEMORY,
+    atoms: int, *, seed: int, epoch: int = 0, purpose: int = ATOM_ORDER, first: int = 0, arrays: Arrays = IN_MEMORY
 ) -> I64:
     """Draw a uniform permutation of ``range(atoms)``: the atom at each place of the new order.
 

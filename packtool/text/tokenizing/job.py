@@ -50,12 +50,7 @@ _NAMED = 5
 
 
 def run_blocks(
-    recipe: StoreRecipe,
-    tokenizer: Tokenizer,
-    texts: Texts,
-    options: TokenizeArguments,
-    output: Output,
-    engine: Engine,
+    recipe: StoreRecipe, tokenizer: Tokenizer, texts: Texts, options: TokenizeArguments, output: Output, engine: Engine
 ) -> Blocks:
     """Tokenize the texts, block by block; blocks that an earlier run finished are kept.
 
