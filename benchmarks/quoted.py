@@ -223,8 +223,8 @@ def _gpu_waiting_short(record: Any) -> Lines:
         each["waited"] for each in record["waiting"] if (each["row length"], each["ranks meet"]) == (longest, "step")
     )
     return [
-        f"Rows of {longest:,} tokens, {record['ranks']} ranks that meet once a step: {plain:.1%} of the time is waited "
-        f'for as rows come, {dealt:.1%} with `"step"`.'
+        f"Of rows of {longest:,} tokens, {record['ranks']} ranks that meet once a step wait {plain:.1%} of the time; "
+        f'with `"step"` {dealt:.1%}.'
     ]
 
 

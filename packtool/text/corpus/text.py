@@ -236,7 +236,7 @@ def read_separated(
 
     Args:
         stream: positioned at its beginning.
-        separator: between documents. A newline in it is also one behind a carriage return. Where it has other
+        separator: between documents. Its newlines also match a carriage return with a newline. If it has other
             characters, too, the beginning and the end of the file count as newlines.
         limit: bytes of a document; longer ones are rejected.
     """
