@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -25,9 +24,6 @@ from packtool.cli.store_results import show_store
 from packtool.errors import visible
 from packtool.options.shared import Terminal
 from packtool.support.sizes import plural
-
-if TYPE_CHECKING:
-    from packtool.commands.tokenizer_check import TokenizerCheck
 
 COMMANDS: dict[str, Definition] = {}
 """Every command by its name, in the order of the help."""
@@ -314,6 +310,10 @@ def verify(values: GivenValues, terminal: Terminal) -> None:
     packtool verify tokens --tokenizer new/tokenizer.json
     """
     result = packtool.verify(**values)
+    check, checked = result.tokenizer, {}
+    if check is not None:
+        found = {"name": check.tokenizer, "drawn": check.drawn, "told": check.told, "equal": check.equal}
+        checked = {"tokenizer": found}
     if terminal.json:
         print_json(
             {
@@ -324,7 +324,7 @@ def verify(values: GivenValues, terminal: Terminal) -> None:
                 "files": result.files,
                 "bytes": result.bytes,
                 "tokens": result.tokens,
-                **({"tokenizer": _compared(result.tokenizer)} if result.tokenizer else {}),
+                **checked,
                 "problems": [{"code": p.code, "where": p.where, "what": p.what} for p in result.problems],
             }
         )
@@ -336,11 +336,6 @@ def verify(values: GivenValues, terminal: Terminal) -> None:
     if result.tokenizer is not None and not terminal.json and not terminal.quiet:
         echo(f"{result.tokenizer.tokenizer}: {result.tokenizer.summary}")
     raise typer.Exit(1 if result.problems else 0)
-
-
-def _compared(check: TokenizerCheck) -> dict[str, Any]:
-    """Return what a comparison of tokenizers found, for JSON."""
-    return {"name": check.tokenizer, "drawn": check.drawn, "told": check.told, "equal": check.equal}
 
 
 @_command("Show versions, and what is missing.", ("json",))

@@ -76,7 +76,8 @@ def source_lines(report: PackedReport, path: Path | str) -> list[str]:
         return []
     asked, lines = manifest.choice.options, []
     for number, (name, source) in enumerate(zip(input_names(path, manifest.inputs), report.sources, strict=False)):
-        lines.append(f"{visible(name)}: {_amounts(source)}{_share(source, asked)}")
+        amounts = f"{plural(source.documents, 'document')}, {plural(source.tokens, 'token')}"
+        lines.append(f"{visible(name)}: {amounts}{_share(source, asked)}")
         lines += [f"  {line}" for line in (*_epochs(source, asked), *_left_out(source, asked))]
         for mix in report.source_mix:
             lines += [f"  {line}" for line in _in_batches(mix, number)]
@@ -84,10 +85,6 @@ def source_lines(report: PackedReport, path: Path | str) -> list[str]:
         amount, again = parse_part(asked["holdout"]).in_words(), shlex.quote(str(path))
         lines.append(f"The hold-out of {amount} is drawn from these stores; for others: --holdout-of {again}")
     return lines
-
-
-def _amounts(source: PackedSourceFigures) -> str:
-    return f"{plural(source.documents, 'document')}, {plural(source.tokens, 'token')}"
 
 
 def _share(source: PackedSourceFigures, asked: Options) -> str:

@@ -51,17 +51,13 @@ def _plain_preview(preview: Preview) -> dict[str, Any]:
     if preview.written:
         plain["written"] = preview.written
     if preview.estimate:
-        plain["estimate"] = _plain_estimate(preview.estimate)
+        known = preview.estimate
+        plain["estimate"] = {"cpu_seconds": known.cpu_seconds, "places": known.places, "beginnings": known.beginnings}
     if preview.read:
         plain["read"] = preview.read
     if preview.files:
         plain["inputs"] = list(map(_plain_file, preview.files))
     return plain
-
-
-def _plain_estimate(estimate: Estimate) -> dict[str, Any]:
-    """Return what is known of an estimate beside its amounts, for JSON."""
-    return {"cpu_seconds": estimate.cpu_seconds, "places": estimate.places, "beginnings": estimate.beginnings}
 
 
 def _plain_file(file: CorpusFile) -> dict[str, Any]:

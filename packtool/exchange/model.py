@@ -266,10 +266,6 @@ class _Loss:
     comes: Callable[[Format], bool] = lambda _: True  # whether contents with it can be in the format at all
 
 
-def _lengths(contents: Contents) -> str:
-    return ", ".join(map(str, contents.row_lengths))
-
-
 _REJECTS = (
     ExportReject(
         "format-too-small",
@@ -287,7 +283,8 @@ _REJECTS = (
         "format-too-small",
         lambda kind, contents: kind.several_lengths or len(contents.row_lengths) <= 1,
         lambda kind, contents: (
-            f"{kind.name} holds rows of one length, but the dataset has rows of {_lengths(contents)}"
+            f"{kind.name} holds rows of one length, but the dataset has rows of "
+            + ", ".join(map(str, contents.row_lengths))
         ),
     ),
     ExportReject(

@@ -105,11 +105,6 @@ class Output:
     preview: Occupancy | None = None  # what a dry run finds here; None for a real run
 
     @property
-    def resumed(self) -> bool:
-        """Whether an earlier run with the same key stopped here, or finished; its pieces are kept."""
-        return self.way in (Way.GO_ON, Way.KEEP)
-
-    @property
     def finished(self) -> bool:
         """Whether an earlier run with the same key finished here, so that nothing is left to do."""
         return self.way is Way.KEEP

@@ -302,7 +302,8 @@ def _blocks(row: SampleRow, whole: int) -> list[_RowBlock]:
         css: str = segment.kind
         tip = f"{segment.kind}, {count(segment.length)} tokens"
         if segment.kind == "document":
-            css = _shade(segment.document_length)
+            # Twice the length is half a shade.
+            css = f"l{min(_SHADES - 1, max(0, (max(1, segment.document_length) - 1).bit_length() - 1) // 2)}"
             tip = f"{count(segment.length)} tokens of a document of {count(segment.document_length)}"
         block = _RowBlock(css, segment.length, tip, segment.cut_before, segment.cut_after)
         narrow = WIDTH * segment.length / whole < _NARROW
@@ -311,10 +312,6 @@ def _blocks(row: SampleRow, whole: int) -> list[_RowBlock]:
             block = _RowBlock(css, tokens, "several short documents")
         blocks.append(block)
     return blocks
-
-
-def _shade(length: int) -> str:
-    return f"l{min(_SHADES - 1, max(0, (max(1, length) - 1).bit_length() - 1) // 2)}"
 
 
 def _cut(x: float, top: int) -> str:

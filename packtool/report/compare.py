@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -250,8 +251,9 @@ def compare(
     (3, 3)
     """
     counts = counts or LengthCounts.of(lengths)
-    sizes = sorted(set(_sizes(tried)))
-    base = _baseline(tried, sizes)
+    lengths_asked = filter(None, map(attrgetter("options.sequence_length"), tried))
+    # Attention is given relative to the shortest row length asked for, else to the longest bucket.
+    base = min(lengths_asked, default=0) or max(max(each.options.buckets) for each in tried)
     once = PlannedDocuments(lengths, (), conversations)
     sampled = None
     if len(lengths) > EXACT and not exact:
@@ -278,19 +280,6 @@ def compare(
         sampled_documents=sampled,
         timings=[trials[number][1] for number in range(len(tried))],
     )
-
-
-def _sizes(tried: Sequence[Candidate]) -> Iterator[int]:
-    for candidate in tried:
-        if candidate.options.sequence_length is not None:
-            yield candidate.options.sequence_length
-
-
-def _baseline(tried: Sequence[Candidate], sizes: Sequence[int]) -> int:
-    """Return the row length that attention is given relative to: the shortest asked for, else the longest bucket."""
-    if sizes:
-        return sizes[0]
-    return max(max(candidate.options.buckets) for candidate in tried)
 
 
 def _trials(

@@ -235,17 +235,13 @@ def _ledger_figure(ledger: Ledger) -> str:
     text = _accounts(ledger, [("placed", "placed"), *lost])
     rows = [("input text", text), (f"output, {plural(ledger.rows, 'row')}", _accounts(ledger, _OUTPUT))]
     drawing = charts.stacked("Ledger from input to output", rows, "tokens")
-    names = charts.legend(_legend([*_OUTPUT, *lost]))
+    names = charts.legend([(name, key) for key, name in (*_OUTPUT, *lost)])
     return figure("Where every token went", drawing + names + html_table(tables.ledger_table(ledger)))
 
 
 def _accounts(ledger: Ledger, accounts: Iterable[tuple[str, str]]) -> list[tuple[str, str, float]]:
     """Return the parts of a bar: name, style class and tokens of each account."""
     return [(name, key, getattr(ledger, key)) for key, name in accounts]
-
-
-def _legend(accounts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [(name, key) for key, name in accounts]
 
 
 # Documents that are not packed: their lengths, and what strategies would make of them.

@@ -282,16 +282,13 @@ def metrics_table(
         facts += [Fact(f"{name} rows", count(rows), _STAGES[name]) for name, rows in stages.items()]
     masked = percent(ratio(metrics.attention_masked, metrics.attention_full))
     meaning = "query-key pairs if a token sees only its own document, of those of causal rows"
-    return _facts_table("Metrics", [*facts, Fact("masked attention", masked, meaning)])
-
-
-def _facts_table(title: str, facts: Sequence[Fact]) -> Table[Fact]:
+    facts.append(Fact("masked attention", masked, meaning))
     columns: list[TableColumn[Fact]] = [
         TableColumn("metric", lambda fact: fact.name, words=True),
         TableColumn("", lambda fact: fact.value),
         TableColumn("meaning", lambda fact: fact.meaning, words=True),
     ]
-    return Table(title, columns, [("", facts)], facts=True)
+    return Table("Metrics", columns, [("", facts)], facts=True)
 
 
 def buckets_table(buckets: Sequence[BucketFigures], title: str = "Row lengths") -> Table[BucketFigures]:
@@ -460,7 +457,7 @@ def strategies_table(comparison: Comparison) -> Table[Trial]:
         *map(_trial_figure, ("dropped_ratio", "repeated_ratio", "mean_context")),
         TableColumn("rows", lambda entry: entry.metrics.rows, short, "training samples"),
     ]
-    if _steps_known(comparison):
+    if comparison.entries[0].metrics.steps_per_epoch is not None:  # a batch size was given
         columns.append(_trial_figure("steps_per_epoch"))
     marked = (
         "The best figure of each row length is marked, but not of strategies that cut more than half of the documents "
@@ -473,11 +470,6 @@ def strategies_table(comparison: Comparison) -> Table[Trial]:
         contest=lambda entry: not degenerate(entry),
         notes=[marked, *caveats(comparison)],
     )
-
-
-def _steps_known(comparison: Comparison) -> bool:
-    """Return whether a batch size was given, from which steps follow."""
-    return comparison.entries[0].metrics.steps_per_epoch is not None
 
 
 def rest_table(comparison: Comparison) -> Table[Trial]:

@@ -19,8 +19,8 @@ class LengthCounts:
     """How many documents have each length that occurs.
 
     >>> counts = LengthCounts.of(np.array([3, 5, 3, 9]))
-    >>> counts.documents, counts.tokens, counts.quantile(0.5), counts.at_most(5)
-    (4, 20, 3, 3)
+    >>> counts.documents, counts.tokens, counts.quantile(0.5)
+    (4, 20, 3)
     """
 
     values: I64  # distinct lengths, ascending
@@ -64,10 +64,6 @@ class LengthCounts:
     def quantile(self, share: float) -> int:
         """Return the smallest length that at least `share` of the documents do not exceed; 0 without documents."""
         return int(self.values[quantile(self.counts, share)]) if len(self.values) else 0
-
-    def at_most(self, length: int) -> int:
-        """Count documents of at most this length."""
-        return int(self.counts[: np.searchsorted(self.values, length, side="right")].sum())
 
     def tokens_over(self, length: int) -> int:
         """Count tokens of the documents longer than this."""
