@@ -172,8 +172,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_a_cluster_of_its_own(corpus: Path, tmp_path: Path) -> None:
-    local: dict[str, Any] = {"scheduler": "local", "workers": 2}
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_a_cluster_of_its_own(corpus: Path, tmp_path: Path, workers: int) -> None:
+    local: dict[str, Any] = {"scheduler": "local", "workers": workers}
     packtool.tokenize(sorted(corpus.glob("*.jsonl")), tmp_path / "tokens", **local)
     assert _files(tmp_path / "tokens") == _files(corpus / "expected")
     packtool.pack(corpus / "expected", tmp_path / "packed", **PACKED, **local)
@@ -225,16 +226,6 @@ def test_strategies_are_compared_on_a_cluster(corpus: Path) -> None:
     assert len(found.comparison.entries) > 8
     untimed = {"timings": expected.comparison.timings}
     assert msgspec.structs.replace(found.comparison, **untimed) == expected.comparison
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 4])
-def test_any_number_of_workers(corpus: Path, tmp_path: Path, workers: int) -> None:
-    local: dict[str, Any] = {"scheduler": "local", "workers": workers}
-    packtool.tokenize(sorted(corpus.glob("*.jsonl")), tmp_path / "tokens", **local)
-    assert _files(tmp_path / "tokens") == _files(corpus / "expected")
-    packtool.pack(corpus / "expected", tmp_path / "packed", **PACKED, **local)
-    assert _files(tmp_path / "packed") == _files(corpus / "packed")
 
 
 @pytest.mark.slow

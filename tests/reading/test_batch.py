@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +232,7 @@ def test_rows_of_several_epochs_are_one_batch(tmp_path: Path) -> None:
     packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=16)
     dataset = packtool.open(tmp_path / "rows")
     assert isinstance(dataset, Dataset)
-    stream, count = Stream(tmp_path / "rows", epochs=2), len(dataset)
+    stream, count = pickle.loads(pickle.dumps(Stream(tmp_path / "rows", epochs=2))), len(dataset)
     both = batch_of(stream, [count - 1, count, count + 2])
     last, next_one = dataset.epoch(0).batch([count - 1]), dataset.epoch(1).batch([0, 2])
     for name in ("input_ids", "labels", "position_ids", "document_ids"):
@@ -240,6 +241,8 @@ def test_rows_of_several_epochs_are_one_batch(tmp_path: Path) -> None:
     ends = [*last["cu_seqlens"].tolist(), *(next_one["cu_seqlens"][1:] + 16).tolist()]
     assert both["cu_seqlens"].tolist() == ends
     assert both["max_seqlen"] == max(last["max_seqlen"], next_one["max_seqlen"])
+    stored = Stream(tmp_path / "rows", epochs=2, shuffle=False)
+    np.testing.assert_array_equal(batch_of(stored, [count + 1])["input_ids"], dataset[[1]])
     for name, value in both.items():
         some = batch_of(Stream(tmp_path / "rows", epochs=2, fields=(name,)), [count - 1, count, count + 2])
         assert set(some) == {name}

@@ -11,7 +11,6 @@ import pytest
 
 import packtool
 from packtool.errors import DataError, UsageError
-from packtool.reading import Dataset
 from packtool.reading.batches import GlobalBatches
 from packtool.reading.stream import Stream
 from tests.reading.opening import stopped
@@ -57,33 +56,3 @@ def test_a_state_is_of_one_way_to_make_epochs(index: Path) -> None:
 def test_an_order_of_its_own_is_refused(index: Path) -> None:
     with pytest.raises(UsageError, match="an epoch that is packed anew has an order of its own"):
         Stream(index, repack=True, shuffle=False)
-
-
-@pytest.mark.parametrize(
-    ("lengths", "options", "epochs"),
-    [
-        ([15, 19, 5, 5], {"strategy": "buckets", "buckets": [8, 16, 32], "window_tokens": 32, "seed": 4}, 4),
-        (
-            [5, 3, 7, 6, 8],
-            {"strategy": "bfd-extra", "sequence_length": 16, "remainder": "drop", "window_tokens": 20},
-            12,
-        ),
-    ],
-)
-def test_an_index_with_an_empty_bucket_is_packed_anew(
-    tmp_path: Path, lengths: list[int], options: dict[str, Any], epochs: int
-) -> None:
-    """That a bucket has no tokens of its own says nothing where it has no rows."""
-    write_store(tmp_path / "store", lengths)
-    packtool.pack(tmp_path / "store", tmp_path / "index", **options, index_only=True)
-    dataset = packtool.open(tmp_path / "index")
-    for epoch in range(epochs):
-        packtool.pack(tmp_path / "store", tmp_path / f"{epoch}", **options, epoch=epoch)
-        written = packtool.open(tmp_path / f"{epoch}")
-        if isinstance(dataset, Dataset):
-            pairs = [(dataset.epoch(epoch, repack=True), written)]
-        else:
-            again = dataset.epoch(epoch, repack=True, batch_tokens=32)
-            pairs = [(again.buckets[length], written.buckets[length]) for length in (8, 16, 32)]
-        for anew, expected in pairs:
-            assert np.array_equal(anew[:], expected[:])
