@@ -113,13 +113,6 @@ def test_a_device_is_refused() -> None:
         files(Path("/dev/null"))
 
 
-def test_all_that_is_not_read_is_one_list(tmp_path: Path) -> None:
-    make(tmp_path, "a.jsonl", "README.md", "_b.jsonl")
-    with pytest.warns(PacktoolWarning, match="or begin with _ or a dot: README.md, _b.jsonl") as caught:
-        find_files(tmp_path, None)
-    assert len(caught) == 1
-
-
 def test_a_name_that_is_not_there_is_told_with_what_may_be_meant(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

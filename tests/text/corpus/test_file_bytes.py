@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +14,7 @@ import pytest
 import xxhash
 from pyarrow import parquet
 
-import packtool
 from packtool.errors import DataError, UsageError
-from packtool.formats.token_store import TokenStore
-from packtool.text.corpus import blocks
 from packtool.text.corpus.file_bytes import FileBytes, StoreFile, in_store
 from packtool.text.corpus.records import CorpusFile, Span
 from tests.places.s3_server import Bucket, serve
@@ -78,22 +74,6 @@ def test_it_reads_as_the_file_itself(tmp_path: Path, size: int) -> None:
         wanted = draw.choice([-1, 0, 1, 7, 64, 200, 5000])
         assert opened.read(wanted) == plain.read(wanted)
         assert opened.tell() == plain.tell()
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
-def test_a_divided_file_has_the_checksum_of_all_its_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setattr(blocks, "block_bytes", lambda files: 1 << 18)
-    texts = [f"document {number} " + "word " * 50 for number in range(4000)]
-    if name.endswith("parquet"):
-        parquet.write_table(pa.table({"text": texts}), tmp_path / name, row_group_size=500, compression="none")
-    else:
-        (tmp_path / name).write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    packtool.tokenize(tmp_path / name, tmp_path / "store", workers=1)
-    store = TokenStore(tmp_path / "store")
-    assert len(store.shards) > 3
-    assert store.manifest.inputs[0].xxh3_128 == xxhash.xxh3_128_hexdigest((tmp_path / name).read_bytes())
 
 
 def count(file: CorpusFile) -> int:

@@ -21,18 +21,7 @@ from packtool.text.corpus.read import records_before
 from packtool.text.corpus.records import Reject, Span
 from packtool.text.faults import Fault
 from tests.text.corpus.reading import find, only_batch, read, salvage, together
-from tests.text.tokenizing.runs import ASSET, stored
-
-
-def test_ten_thousand_rows_are_ten_thousand_documents(tmp_path: Path) -> None:
-    texts = [f"document {number}" for number in range(10_000)]
-    (tmp_path / "lines.txt").write_text("\n".join(texts))
-    expected = stored(tmp_path / "lines.txt", tmp_path / "lines", format="lines")
-    assert len(expected) == 10_000
-    for name, mark in (("a.csv", ","), ("a.tsv", "\t"), ("a.dat", ",")):
-        rows = "".join(f"{number}{mark}{text}\n" for number, text in enumerate(texts))
-        (tmp_path / name).write_text(f"id{mark}text\n{rows}")
-        assert stored(tmp_path / name, tmp_path / name[2:]) == expected, name
+from tests.text.tokenizing.runs import ASSET
 
 
 def test_a_table_without_the_column_is_refused_with_the_columns_it_has(tmp_path: Path) -> None:
@@ -71,14 +60,6 @@ def test_parquet_pages_are_checked(tmp_path: Path) -> None:
     assert 1000 <= len(kept) < 1700
     assert reject.fault.code == "damaged-file"
     assert reject.fault.what.endswith(f"; {3000 - len(kept):,} rows are lost")
-
-
-@pytest.mark.parametrize("data", [b"", b"\xff", b"\xff" * 4])
-def test_arrow_of_a_few_bytes(tmp_path: Path, data: bytes) -> None:
-    (tmp_path / "x.arrow").write_bytes(data)
-    [reject] = salvage(tmp_path / "x.arrow")[1]
-    assert reject.fault.code == "damaged-file"
-    assert reject.fault.what.startswith("not a whole Arrow file: ")
 
 
 def test_parquet_rows_and_columns(tmp_path: Path) -> None:
@@ -148,14 +129,26 @@ def test_values_above_the_limit_of_a_record(tmp_path: Path) -> None:
         assert batch.rejects[0].fault.what == "a record of 1,300 bytes, above the limit of 1,000"
 
 
-@pytest.mark.parametrize("cut", [0, 3, 100, -1])
-def test_damaged_parquet(tmp_path: Path, cut: int) -> None:
-    parquet.write_table(pa.table({"text": ["some text"] * 500}), tmp_path / "x.parquet")
-    raw = (tmp_path / "x.parquet").read_bytes()
-    (tmp_path / "x.parquet").write_bytes(raw[:cut])
-    batch = only_batch(tmp_path / "x.parquet")
-    assert batch.rejects[0].fault.code == "damaged-file"
-    assert "not a whole Parquet file" in batch.rejects[0].fault.what
+def write_table_bytes() -> bytes:
+    out = pa.BufferOutputStream()
+    parquet.write_table(pa.table({"text": ["some text"] * 500}), out)
+    data: bytes = out.getvalue().to_pybytes()
+    return data
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        *(("Parquet", write_table_bytes()[:cut]) for cut in (0, 3, 100, -1)),
+        *(("Arrow", data) for data in (b"", b"\xff", b"\xff" * 4)),
+    ],
+)
+def test_damaged_tables(tmp_path: Path, name: str, data: bytes) -> None:
+    path = tmp_path / f"x.{name.lower()}"
+    path.write_bytes(data)
+    [reject] = salvage(path)[1]
+    assert reject.fault.code == "damaged-file"
+    assert f"not a whole {name} file" in reject.fault.what
 
 
 POINTING = """

@@ -1,4 +1,4 @@
-"""The blocks of a run: finished ones are kept, and all are done again where the fast encoder was wrong."""
+"""The encoder of a run: where the fast one was wrong, or refuses the tokenizer, all is done by another."""
 
 from __future__ import annotations
 
@@ -16,34 +16,6 @@ from packtool.warnings import PacktoolWarning
 from tests.stores import contents
 from tests.text.encoding import shapes
 from tests.text.tokenizing.runs import TEXTS, jsonl, run, special_texts
-
-
-@special_texts
-def test_finished_blocks_are_not_done_again(
-    tmp_path: Path, small_blocks: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS * 40))
-    expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole").path)
-    done: list[int] = []
-    original = block.run
-
-    def stop_after_three(work: block.Work, task: block.BlockTask, *worker: Any) -> Any:
-        if len(done) == 3:
-            raise KeyboardInterrupt
-        done.append(task.number)
-        return original(work, task, *worker)
-
-    monkeypatch.setattr(block, "run", stop_after_three)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "a.jsonl", tmp_path / "o")
-    first = set(done)
-    done[:] = []
-    monkeypatch.setattr(
-        block, "run", lambda work, task, *worker: done.append(task.number) or original(work, task, *worker)
-    )
-    result = run(tmp_path / "a.jsonl", tmp_path / "o", resume=True)
-    assert contents(result.path) == expected
-    assert not (first - {-1}) & set(done)
 
 
 @special_texts
@@ -69,17 +41,6 @@ def test_a_mismatch_falls_back_for_everything(
     with pytest.raises(EncoderMismatchError, match='Give encoder="tokenizers"'):
         run(tmp_path / "a.jsonl", tmp_path / "p", encoder="gigatoken")
     block._loaded.cache_clear()
-
-
-@pytest.mark.skipif(not installed("gigatoken"), reason="it is not for this platform")
-@special_texts
-def test_little_text_and_much_of_it_become_the_same_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
-    little = run(tmp_path / "a.jsonl", tmp_path / "little")
-    monkeypatch.setattr(encoder_choice, "LITTLE", 0)
-    much = run(tmp_path / "a.jsonl", tmp_path / "much")
-    assert (little.run["encoder"], much.run["encoder"]) == ("tokenizers", "gigatoken")
-    assert contents(little.path) == contents(much.path)
 
 
 @special_texts
