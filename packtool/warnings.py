@@ -33,7 +33,6 @@ CODES = frozenset(
         "no-workers",
         "order-without-effect",
         "other-reasoning",
-        "unread-mark",
         "records-rejected",
         "rows-without-target",
         "run-ended",

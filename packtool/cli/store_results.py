@@ -86,6 +86,9 @@ def text_lines(manifest: StoreManifest, run: Mapping[str, Any]) -> list[str]:
         of = f"{counts['reasoning_conversations']:,} of {plural(counts['conversations'], 'conversation')}"
         others = f"{counts['other_reasoning_conversations']:,} hold what looks like reasoning in another form"
         lines.append(f"reasoning {done} in {of}; {others}")
+    if "hidden_reasoning_messages" in counts:
+        hidden = plural(counts["hidden_reasoning_messages"], "message")
+        lines.append(f"the chat template leaves out the reasoning of {hidden}: earlier answers lose theirs, or all do")
     if "repeated_context_tokens" in counts:
         repeated = counts["repeated_context_tokens"]
         share = percent(repeated / max(counts["tokens"], 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 
@@ -55,17 +56,27 @@ KINDS: dict[str, tuple[str, ...]] = {
     "answer": (
         *("completion", "answer", "response", "output", "solution", "generated_solution", "generation", "reply"),
         *(name for known in KNOWN for name in known.answers),
+        "attempt",
     ),
     "prompt": (*(known.prompt for known in KNOWN), "ctx", "goal", "sentence", "title", "history", "story", "message"),
     "context": ("input", "context", "passage", "article", "document", "documents", "choices", "options"),
+    "material": (
+        *("contexts", "reference", "references", "evidence", "facts", "knowledge", "table", "tables", "schema"),
+        *("hint", "hints", "starter_code", "background", "supporting_facts", "story", "passages"),
+    ),
     "question": ("question", "query", "problem"),
+    "asked": ("instruction", "instructions", "prompt", "question", "query", "problem"),
     "choices": ("choices", "endings", "options"),
     "right choice": ("answer", "label", "answerKey", "answer_idx", "correct", "gold"),
-    "history": ("history", "chat_history"),
-    "system": ("system", "system_prompt", "systemInstruction", "system_instruction", "system_message", "preamble"),
+    "history": ("history", "chat_history", "conversation_history", "dialog_history", "dialogue_history"),
+    "system": (
+        *("system", "system_prompt", "systemInstruction", "system_instruction", "system_message", "systemMessage"),
+        *("systemPrompt", "preamble"),
+    ),
     "reasoning": (
-        *("reasoning_content", "thinking", "reasoning", "think", "thought", "reflection", "scratchpad", "rationale"),
-        *("cot", "chain_of_thought"),
+        *("reasoning_content", "thinking", "reasoning", "reasoning_text", "reasoning_details", "thinking_content"),
+        *("thinking_blocks", "thought", "thoughts", "cot", "chain_of_thought"),
+        *("think", "reflection", "scratchpad", "rationale"),
     ),
     "tools": (
         *("tools", "functions", "tool_defs", "tool_definitions", "available_tools"),
@@ -86,39 +97,60 @@ KINDS: dict[str, tuple[str, ...]] = {
     "text": ("content", "text", "message", "utterance", "value", "body", "data", "line"),
 }
 """The names by which each kind of field is known, in lower case unless records have them otherwise."""
-SYSTEM = KINDS["system"][:4]
-"""Fields beside a conversation that hold the text of the system."""
-REASONING = KINDS["reasoning"][:3]
+SYSTEM, HISTORY, TOOLS, MEDIA = KINDS["system"], KINDS["history"], KINDS["tools"], KINDS["media"]
+"""Fields beside a conversation: the text of the system, what comes before a prompt, functions that may be called, and
+what is no text."""
+REASONING = KINDS["reasoning"][:11]
 """Fields of a message, or beside an answer, that hold the assistant's reasoning."""
 ANSWERS = KINDS["answer"][:8]
 """Fields beside messages that may hold the answer to the last of them."""
-TOOLS, MEDIA = KINDS["tools"], KINDS["media"]
 MARKS, LOSS_MASKS, LABEL = KINDS["mark"], KINDS["list of marks"], KINDS["label"]
-"""Fields beside a conversation: functions that may be called, what is no text, and what may say what trains."""
+"""Fields beside a conversation that may say what trains."""
 BESIDE = (
     *(*TOOLS, *SYSTEM, *REASONING, *MEDIA, *KINDS["preference"]),
     *(*MARKS, *LOSS_MASKS, *LABEL, "chat_template_kwargs"),
 )
 """Fields that may say more of a conversation, or that it is not one to train on."""
-_LEFT_OUT = ("messages", "answer", "reasoning", "system", "mark", "list of marks")
-"""Kinds of fields that are hardly left out on purpose."""
+LEFT_OUT = {
+    "messages": "messages",
+    "answer": "an answer",
+    "reasoning": "reasoning",
+    "system": "a system's text",
+    "mark": "a mark",
+    "list of marks": "marks",
+    "history": "earlier turns",
+    "asked": "a question",
+    "context": "a context",
+    "material": "a context",
+    "tools": "tools",
+}
+"""Kinds of fields that are hardly left out on purpose, with what they are called; those from history on beside a
+conversation."""
+_OF_TEXTS = 6
+"""Kinds of these that are hardly left out beside a text, too."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
-def hardly_left_out(name: str) -> str:
+@cache
+def hardly_left_out(name: str, *, beside_text: bool = False) -> str:
     """Return the kind of a field that is hardly left out on purpose, by its name or a word in it; "" for any other.
+
+    Args:
+        beside_text: a text is read, not a conversation.
 
     >>> hardly_left_out("Complex_CoT"), hardly_left_out("human_answers"), hardly_left_out("systemMessage")
     ('reasoning', 'answer', 'system')
     >>> hardly_left_out("answer_id"), hardly_left_out("score")
     ('', '')
     """
-    words = list(map(str.lower, _WORD.findall(name.replace("CoT", "Cot"))))
-    for kind in _LEFT_OUT:
-        asked = [name.lower(), *words[-1:]]
-        if kind in ("reasoning", "system"):
-            asked += words
-        singular = {word.removesuffix("s") for word in asked}
-        if not singular.union(asked).isdisjoint(KINDS[kind]):
+    words = [word.lower() for word in _WORD.findall(name.replace("CoT", "Cot"))]
+    for kind in list(LEFT_OUT)[: _OF_TEXTS if beside_text else None]:
+        asked = {name.lower()}
+        if kind in ("reasoning", "system", "mark", "list of marks"):
+            asked |= set(words)
+        elif kind not in ("asked", "history", "tools"):
+            asked |= set(words[-1:])
+        asked |= {word.removesuffix("s") for word in asked}
+        if not asked.isdisjoint(KINDS[kind]):
             return kind
     return ""

@@ -83,7 +83,7 @@ class ConversationOptions:
         _conversation(
             FIELD,
             "Field or column with the assistant's reasoning before the answer.",
-            default="reasoning_content, thinking or reasoning, beside an answer",
+            default="reasoning_content, thinking, cot and other known names, beside an answer",
         ),
     ] = None
     prompt: Annotated[
@@ -112,7 +112,7 @@ class ConversationOptions:
             FIELD,
             "Field or column with the text of the system, before a --prompt.",
             "Conversations",
-            default="system or system_prompt",
+            default="system, system_prompt and other known names",
             needs=Needs("prompt", "name the fields of the prompt with --prompt"),
         ),
     ] = None
@@ -122,7 +122,7 @@ class ConversationOptions:
             FIELD,
             "Field or column with what comes before a --prompt: messages, or a list of [question, answer] pairs.",
             "Conversations",
-            default="history, where names are well-known",
+            default="history or chat_history, where it is a list",
             needs=Needs("prompt", "name the fields of the prompt with --prompt"),
         ),
     ] = None

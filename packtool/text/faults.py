@@ -68,9 +68,9 @@ class Fault(Exception):  # noqa: N818 - it is kept and told as often as it is ra
         return self.code, self.what, self.remedy, self.alone
 
 
-def bad_conversation(what: str) -> Fault:
+def bad_conversation(what: str, remedy: str = "") -> Fault:
     """Return the fault of one conversation."""
-    return Fault("bad-conversation", what)
+    return Fault("bad-conversation", what, remedy)
 
 
 def nothing_trains(what: str) -> Fault:

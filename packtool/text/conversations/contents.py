@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from packtool.text.conversations.conversation import Conversation
@@ -77,7 +78,8 @@ def _takes_parts(conversation: Conversation, template: ChatTemplate) -> bool:
 
 
 def _in_strings(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with its content as a string, if the content is in parts of text, or missing.
+    """Return a message with its content as a string, if the content is in parts of text, or missing; thoughts of the
+    assistant that come before all texts become a field.
 
     >>> _in_strings({"role": "user", "content": [{"type": "text", "text": "Hi "}, {"type": "text", "text": "Ann"}]})
     {'role': 'user', 'content': 'Hi Ann'}
@@ -85,9 +87,18 @@ def _in_strings(message: dict[str, Any]) -> dict[str, Any]:
     content = message.get("content")
     if content is None:
         return {**message, "content": ""}
-    if isinstance(content, list) and all(part["type"] == "text" for part in content):
-        return {**message, "content": "".join(part["text"] for part in content)}
-    return message
+    if not isinstance(content, list):
+        return message
+    thoughts = list(takewhile(lambda part: part["type"] == "thinking", content))
+    texts = content[len(thoughts) :]
+    is_said = message["role"] == "assistant" and not message.get("reasoning_content")
+    if any(part["type"] != "text" for part in texts) or (thoughts and not is_said):
+        return message
+    joined = {**message, "content": "".join(part["text"] for part in texts)}
+    if thoughts:
+        thought = "".join(part["thinking"] for part in thoughts)
+        joined |= {"thinking": thought, "reasoning_content": thought}
+    return joined
 
 
 def _in_parts(message: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ class Conversation:
     prompt: int | None = None  # messages that are the prompt; None if the record has no prompt and completion
     arguments: Mapping[str, Any] = field(default_factory=dict)  # further arguments of the template, by name
     record: Mapping[str, Any] = field(default_factory=dict, compare=False)  # values that it was made of, by their paths
+    unread: tuple[str, ...] = ()  # fields of its record that nothing reads, and the first record lacks
 
     def texts(self) -> list[str]:
         """List all texts that a template may show."""

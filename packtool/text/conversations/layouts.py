@@ -22,7 +22,7 @@ class RecordLayout(msgspec.Struct, frozen=True):
     prompt: tuple[str, ...] = ()  # messages, or texts, joined with a newline where they are not empty
     completion: str = ""  # the answer
     system: str = ""  # what the system says, or "" for the usual names
-    history: str = ""  # messages, or [question, answer] pairs, that come before; "" for none
+    history: str = ""  # messages, or [question, answer] pairs, that come before; "" for the usual names
     reasoning: str = ""  # the assistant's reasoning before the answer, or "" for the usual names
     turn: tuple[str, ...] = ()  # paths in a message to who speaks, and what; none for the usual names
     more: tuple[str, ...] = ()  # texts that belong to the prompt, too, but the first record lacks them
@@ -197,8 +197,7 @@ def known_layout(
             fit = [name for name in (*others, *asked) if texts is None or name in texts]
             raise _unclear((*asked, *answers, *others), RecordLayout(prompt=tuple(fit), completion=answers[0]))
         more = known.after if len(asked) == 1 else ()
-        past = spelled.get("history", "")
-        return RecordLayout(prompt=tuple(asked), completion=answers[0], history=past, more=more)
+        return RecordLayout(prompt=tuple(asked), completion=answers[0], more=more)
     return None
 
 

@@ -17,6 +17,11 @@ CALL = "function_call"
 """The sender, in `conversations`, of a tool call, whose value is JSON; a field of messages, in OpenAI's older form."""
 _PARTS = ("text", "thinking")
 """Types of the parts of a content; a part has its text in the field that its type names."""
+_REASONING = frozenset(REASONING)
+_IN_OBJECTS = ("parts", "content", "text", "thinking")
+"""Fields of an object that have its text."""
+_OF_TEXTS = ("text", "thinking", "reasoning")
+"""Ends of the types of such objects: of `reasoning.text`, too, and not of an image."""
 
 
 def is_plain(message: Any) -> bool:
@@ -43,6 +48,12 @@ def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
     for name in MEDIA:
         if message.get(name):
             raise bad_conversation(f"message {number} has {name}, which are not read: conversations are text")
+    calls = message.get("tool_calls")
+    if isinstance(calls, str):  # tables hold lists as JSON
+        calls = json_in(calls) if calls else None
+        message = {**message, "tool_calls": calls}
+    if not isinstance(calls, list | None):
+        raise bad_conversation(f"message {number} has tool_calls that are {kind_of(calls)}, not a list")
     may = _may_train(message, number)
     kept = _without_marks(message)
     if isinstance(kept.get("content"), list):
@@ -51,32 +62,66 @@ def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
         if "tool_calls" in kept:
             raise bad_conversation(f"message {number} has both tool_calls and {CALL}")
         kept["tool_calls"] = calls_of(kept.pop(CALL), number)
-    named = [name for name in REASONING if name in kept]
-    if named:
-        # Templates ask for either name. If the message has `thinking`, it keeps its value.
-        reasoning = text_of_parts(kept[named[0]])
-        kept = {"thinking": reasoning, **kept, "reasoning_content": reasoning}
+    reasoning = None
+    if not _REASONING.isdisjoint(kept):
+        reasoning = reasoning_of(kept, f"message {number}")
+    if reasoning is not None:
+        # Templates ask for one of the first three names or another.
+        read = {name: reasoning for name in REASONING[:3] if name in kept}
+        kept = {name: value for name, value in kept.items() if name not in REASONING[3:]}
+        kept = {"thinking": reasoning, **kept, **read, "reasoning_content": reasoning}
     _require_content(kept, message, number)
     return kept, may
 
 
+def reasoning_of(holder: Mapping[str, Any], where: str) -> str | None:
+    """Return the reasoning in a message, or beside an answer; None if no field of its names has something.
+
+    Args:
+        where: what holds it, for messages.
+
+    Raises:
+        Fault: it is no text, or two fields have different texts.
+
+    >>> reasoning_of({"reasoning_details": [{"type": "reasoning.text", "text": "Hm."}], "reasoning": "Hm."}, "it")
+    'Hm.'
+    """
+    found: dict[str, str] = {}
+    for name in REASONING:
+        value = holder.get(name)
+        if value is None or value in ([], {}):
+            continue
+        text = text_of_parts(value)
+        if not isinstance(text, str):
+            raise bad_conversation(f"{where} has {name} that is {kind_of(value)} without a text")
+        found.setdefault(text, name)
+    said = [text for text in found if " " in text.strip()] or [text for text in found if text.strip()] or list(found)
+    if len(said) > 1:
+        raise bad_conversation(f"{where} has both {found[said[0]]} and {found[said[1]]}")
+    return next(iter(said), None)
+
+
 def text_of_parts(value: Any) -> Any:
-    """Return the text in parts, as Anthropic, Bedrock and Gemini write a system, Mistral a thought; else the value.
+    """Return the text in parts or inside of an object, as Anthropic, Bedrock, Gemini and OpenRouter write a system or a
+    thought; else the value.
 
     >>> text_of_parts([{"text": "Be brief."}]), text_of_parts({"parts": [{"text": "Be "}, {"text": "brief."}]})
     ('Be brief.', 'Be brief.')
+    >>> text_of_parts([{"type": "thinking", "thinking": "Hm."}]), text_of_parts([{"type": "image"}])
+    ('Hm.', [{'type': 'image'}])
     """
-    parts = value
+    inner: Any = value
     if isinstance(value, Mapping):
-        parts = value.get("parts")
-    if not isinstance(parts, list):
-        return value
-    texts = []
-    for part in parts:
-        if not isinstance(part, Mapping) or part.get("type", "text") != "text" or not isinstance(part.get("text"), str):
+        names = [name for name in _IN_OBJECTS if name in value]
+        if not names or not str(value.get("type", "text")).endswith(_OF_TEXTS):
             return value
-        texts.append(part["text"])
-    return "".join(texts)
+        inner = text_of_parts(value[names[0]])
+    elif isinstance(value, list):
+        texts = list(map(text_of_parts, value))
+        # Several strings are several texts, of which one is meant.
+        if all(isinstance(text, str) for text in texts) and (len(value) == 1 or str not in map(type, value)):
+            inner = "".join(texts)
+    return inner if isinstance(inner, str) else value
 
 
 def _part(part: Any) -> Any:

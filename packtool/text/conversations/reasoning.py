@@ -21,6 +21,7 @@ from packtool.text.conversations.conversation import Conversation
 THINK = ("<think>", "</think>")
 Tags = Iterable[tuple[str, str]]
 """Pairs of tags, opening and closing, between which the assistant thinks."""
+_FIELDS = frozenset(REASONING)
 _QUOTES = frozenset("`'\"")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 """A line that begins or ends a block of code in Markdown."""
@@ -77,7 +78,7 @@ def thoughts_of(message: Mapping[str, Any], tags: Tags = (THINK,)) -> Iterator[T
     >>> list(thoughts_of({"content": "<think> Hm. </think>Yes."}))
     [Thought(part=None, begin=8, end=11)]
     """
-    if any(_is_said(message.get(name)) for name in REASONING):
+    if not _FIELDS.isdisjoint(message) and any(_is_said(message.get(name)) for name in REASONING):
         yield Thought()
     content = message.get("content")
     if isinstance(content, str):
@@ -88,6 +89,21 @@ def thoughts_of(message: Mapping[str, Any], tags: Tags = (THINK,)) -> Iterator[T
             yield from _in_text(part["text"], tags, number)
         elif _is_said(part["thinking"]):
             yield Thought(number)
+
+
+def said_in(message: Mapping[str, Any], thought: Thought) -> str:
+    """Return the text of a thought.
+
+    >>> message = {"role": "assistant", "content": "<think>Hm.</think>Yes."}
+    >>> said_in(message, next(thoughts_of(message)))
+    'Hm.'
+    """
+    content: Any = message.get("content")
+    if thought == Thought():
+        content = next(message[name] for name in REASONING if _is_said(message.get(name)))
+    elif thought.part is not None:
+        content = content[thought.part].get("text" if thought.begin is not None else "thinking")
+    return str(content)[thought.begin : thought.end]
 
 
 def with_thought(message: Mapping[str, Any], thought: Thought, said: str) -> dict[str, Any]:

@@ -3,31 +3,50 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import and_
 from typing import Any
 
-from packtool.formats.fields import ANSWERS, BESIDE, KINDS, MEDIA, REASONING, SYSTEM, TOOLS
+from packtool.formats.fields import ANSWERS, BESIDE, HISTORY, KINDS, MEDIA, REASONING, SYSTEM, TOOLS
 from packtool.text.conversations.conversation import Conversation
 from packtool.text.conversations.layouts import USUAL, RecordLayout, lacking
 from packtool.text.conversations.marks import marks_of_messages, require_trained
-from packtool.text.conversations.message import is_plain, kind_of, message_of, require_may_train, role_of, text_of_parts
+from packtool.text.conversations.message import (
+    is_plain,
+    kind_of,
+    message_of,
+    reasoning_of,
+    require_may_train,
+    role_of,
+    text_of_parts,
+)
 from packtool.text.conversations.reasoning import THINK
-from packtool.text.conversations.turns import messages_in, parsed, past_of, side_of
+from packtool.text.conversations.turns import is_list, messages_in, parsed, past_of, side_of
+from packtool.text.conversations.unread import unread_in
 from packtool.text.faults import Fault, bad_conversation
 from packtool.text.paths import values_at
 
-_BESIDE = frozenset(BESIDE)
+_BESIDE = frozenset((*BESIDE, *HISTORY))
 _ANSWERS = frozenset(ANSWERS)
 _KWARGS = "chat_template_kwargs"
 
 
-def conversation_of(record: Mapping[str, Any], layouts: Sequence[RecordLayout] = USUAL) -> Conversation:
+def conversation_of(
+    record: Mapping[str, Any],
+    layouts: Sequence[RecordLayout] = USUAL,
+    known: Collection[str] | None = None,
+    *,
+    refuse: bool = False,
+) -> Conversation:
     """Make the conversation of a record, which has the first of these layouts whose parts it has.
 
     Marks such as `"train": false` keep a message from training, see `marks.py`. Reasoning gets all names that
     templates read, whichever of them the record has. A `system` text becomes the first message, `functions` become
     tools, and `chat_template_kwargs` become arguments of the template.
+
+    Args:
+        known: fields that were told of, read or not; None to tell of none.
+        refuse: refuse another field that is hardly left out on purpose, see `unread.py`.
 
     Raises:
         Fault: the record holds no conversation there, or a message is malformed, or has no content; or the record is
@@ -47,8 +66,11 @@ def conversation_of(record: Mapping[str, Any], layouts: Sequence[RecordLayout] =
     layout, held = _found(record, layouts)
     beside = {}
     for name, value in record.items():
-        if name in _BESIDE and value is not None and name not in held:
-            beside[name] = value
+        if name not in _BESIDE or value is None or name in held:
+            continue
+        if name in HISTORY and (layout.messages or not is_list(value)):
+            continue  # it comes before a prompt, and is messages
+        beside[name] = value
     _require_training(beside, layout)
     given, prompt = _given(record, layout, held, beside)
     messages, trains = _checked(given, beside)
@@ -60,7 +82,9 @@ def conversation_of(record: Mapping[str, Any], layouts: Sequence[RecordLayout] =
         if prompt is not None:
             prompt += 1
     arguments = template_arguments(parsed(beside.get(_KWARGS), _KWARGS))
-    return Conversation(messages, trains, _tools(beside), prompt, arguments, record=held | beside)
+    read = held | beside
+    unread = () if known is None else unread_in(record, known, read, refuse=refuse)
+    return Conversation(messages, trains, _tools(beside), prompt, arguments, read, unread)
 
 
 def _given(
@@ -77,7 +101,8 @@ def _given(
         if not given:
             raise bad_conversation("a conversation without messages")
         return _answered(given, record, layout, held, beside), None
-    given = past_of(held.get(layout.history), layout.history) + _prompt(held, layout)
+    name = layout.history or _one_name(beside, HISTORY)
+    given = past_of(held.get(name, beside.get(name)), name) + _prompt(held, layout)
     answer = side_of(_written(held[layout.completion], layout), layout.completion, "assistant")
     if not given and not answer:
         raise bad_conversation("a conversation without messages")
@@ -154,10 +179,11 @@ def _answered(
         if name in _ANSWERS and name not in held and isinstance(value, str | list) and value:
             answers[name] = value
     name = _one_name(answers, ANSWERS)
-    if not name:
-        return given
-    beside[name] = answers[name]
-    return given + _reasoned(side_of(answers[name], name, "assistant"), layout, held, beside)
+    answer: list[Any] = []
+    if name:
+        beside[name] = answers[name]
+        answer = side_of(answers[name], name, "assistant")
+    return given + _reasoned(answer, layout, held, beside)
 
 
 def _reasoned(answer: list[Any], layout: RecordLayout, held: Mapping[str, Any], beside: dict[str, Any]) -> list[Any]:
@@ -167,23 +193,27 @@ def _reasoned(answer: list[Any], layout: RecordLayout, held: Mapping[str, Any], 
         beside: what may say more of the record; a mode such as "off", under a name of reasoning, is taken out of it.
 
     Raises:
-        Fault: the answer has reasoning of its own, or several fields have it.
+        Fault: there is no answer, or it has reasoning of its own; or several fields have reasoning.
     """
-    name = layout.reasoning or _one_name(beside, REASONING)
-    thought = text_of_parts(held.get(name, beside.get(name)))
-    if not isinstance(thought, str) or not thought.strip() or not answer or not isinstance(answer[0], Mapping):
+    for name in [name for name in beside if name in REASONING]:
+        value = beside[name]
+        if layout.reasoning or (isinstance(value, str) and value.strip().isalnum()):
+            beside.pop(name)  # another is named; or it is a mode, as "on" and "high": nobody reasons in a word
+    found = beside
+    if layout.reasoning:
+        found = {REASONING[0]: held.get(layout.reasoning)}
+    thought = reasoning_of(found, "the record") if found else None
+    if thought is None or not thought.strip():
         return answer
-    if thought.strip().isalnum() and not layout.reasoning:  # a mode, as "on" and "high": nobody reasons in a word
-        beside.pop(name, None)
-        return answer
+    if not answer or not isinstance(answer[0], Mapping):
+        raise bad_conversation("the record has reasoning, and no answer to it")
     first = answer[0]
     content = first.get("content")
-    if thought in (first.get(known) for known in REASONING):
-        return answer
-    if isinstance(content, str) and thought.strip() in content:
+    own = reasoning_of(first, "the answer")
+    if thought == own or (isinstance(content, str) and thought.strip() in content):
         return answer  # it is told there, too
-    if (isinstance(content, str) and THINK[1] in content) or any(map(first.get, REASONING)):
-        raise bad_conversation(f"the answer has reasoning of its own, and {name} has other reasoning")
+    if own or (isinstance(content, str) and THINK[1] in content):
+        raise bad_conversation("the answer has reasoning of its own, and a field beside it has other reasoning")
     return [{**first, "reasoning_content": thought}, *answer[1:]]
 
 
@@ -205,6 +235,8 @@ def _one_name(record: Mapping[str, Any], names: Sequence[str]) -> str:
     Raises:
         Fault: several of the fields hold something.
     """
+    if not record:
+        return ""
     held = [name for name in names if record.get(name) not in (None, "", [])]
     if len(held) > 1:
         raise bad_conversation(f"the record has both {held[0]} and {held[1]}")

@@ -18,7 +18,7 @@ from packtool.text.conversations.message import known_role
 from packtool.text.conversations.reasoning import without_reasoning
 from packtool.text.conversations.spans import Document, documents_of
 from packtool.text.conversations.template import ChatTemplate, any_of
-from packtool.text.faults import bad_conversation
+from packtool.text.faults import bad_conversation, unsuited
 
 
 class Renderer:
@@ -70,7 +70,11 @@ class Renderer:
         masked = chat.tags if chat.reasoning == "mask" else ()
         if name not in self._templates:
             self._templates[name] = self._compiled(self._sources[name])
-        documents = documents_of(talk, self._templates[name], chat.train_on, ends=self._ends, masked=masked)
+        template = self._templates[name]
+        for argument in sorted(talk.arguments.keys() - template.asks_for):
+            if any(texts_of(talk.arguments[argument])):
+                raise unsuited(f"the chat template does not use {argument!r}, which chat_template_kwargs gives it")
+        documents = documents_of(talk, template, chat.train_on, ends=self._ends, masked=masked)
         together = "\n".join(talk.texts())
         if any(map(together.__contains__, self._beginnings)):
             self._look_for_tokens(talk, together)

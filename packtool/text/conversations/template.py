@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from jinja2 import TemplateError, nodes
+from jinja2 import TemplateError, meta, nodes
 
 from packtool.text.conversations.conversation import texts_of
 from packtool.text.conversations.sandbox import LateError, Sandbox
@@ -59,6 +59,7 @@ class ChatTemplate:
 
     Attributes:
         marks: whether the template marks what is generated, with `{% generation %}`.
+        asks_for: names of the variables that it uses.
         known_shapes: what the template leaves out, by the shape of conversations; `shown.py` looks it up here.
 
     Raises:
@@ -85,6 +86,7 @@ class ChatTemplate:
         self._environment = Sandbox(now)
         try:
             self._template = self._environment.from_string(source)
+            self.asks_for = frozenset(meta.find_undeclared_variables(self._environment.parse(source)))
         except (TemplateError, SyntaxError, RecursionError, MemoryError) as error:
             # Python, too, refuses some: 20 nested blocks are the most it compiles.
             raise unsuited(f"invalid chat template: {_message(error)}") from None

@@ -66,7 +66,7 @@ def messages_in(value: Any, where: str, names: Sequence[str] = ()) -> list[Any]:
     >>> messages_in([{"author": {"name": "bot"}, "body": "Hi"}], "chat", ("author.name", "body"))
     [{'role': 'assistant', 'content': 'Hi'}]
     """
-    if isinstance(value, str) and value.lstrip()[:1] == "[":  # CSV and some tables hold lists as JSON
+    if isinstance(value, str) and is_list(value):
         value = parsed(value, where)
     if _in_columns(value, names):
         value = [dict(zip(value, row, strict=True)) for row in zip(*value.values(), strict=True)]
@@ -83,6 +83,11 @@ def messages_in(value: Any, where: str, names: Sequence[str] = ()) -> list[Any]:
         return _questions_and_answers(value, pairs)
     renamed = _content_name(value[0]) != ""
     return [_usual(turn, number, renamed=renamed) for number, turn in enumerate(value, 1)]
+
+
+def is_list(value: Any) -> bool:
+    """Return whether a value is a list, or the JSON of one, as CSV and some tables hold it."""
+    return isinstance(value, list) or (isinstance(value, str) and value.lstrip()[:1] == "[")
 
 
 def _in_turn(texts: Sequence[str]) -> list[dict[str, Any]]:
@@ -115,7 +120,22 @@ def _named(turn: Any, number: int, names: Sequence[str]) -> dict[str, Any]:
         raise bad_conversation(f"message {number} lacks {' or '.join(names)}; its fields are {fields_of(turn)}")
     tops = set(map(top_of, names))
     rest = {name: value for name, value in turn.items() if name not in tops}
+    if isinstance(sender, bool):
+        sender = said_by(names[0], sender)
     return {**rest, "role": role_of(sender), "content": text}
+
+
+def said_by(name: str, value: bool) -> str:
+    """Return who speaks, by a field that is true or false and named after one of two; "" if it is named otherwise.
+
+    >>> said_by("is_human", True), said_by("from.bot", False), said_by("is_long", True)
+    ('user', 'user', '')
+    """
+    for word in re.split(r"[\W_]", name):
+        role = role_of(word)
+        if role in ("user", "assistant"):
+            return role if value else {"user": "assistant", "assistant": "user"}[role]
+    return ""
 
 
 def _usual(turn: Any, number: int, *, renamed: bool) -> Any:

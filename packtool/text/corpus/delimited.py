@@ -133,7 +133,7 @@ def _require(header: list[str], fields: Fields) -> None:
     Raises:
         Fault: it has not.
     """
-    held = [name for name in fields.document if name in header]
+    held = [name for name in fields.wanted(header) if name in header]
     lacking = fields.lacking(held)
     if lacking:
         raise Fault("missing-text", f"{lacking}; {fields_there(header)}")

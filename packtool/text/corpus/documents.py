@@ -45,7 +45,7 @@ def document_of(fields: Fields, record: Mapping[str, Any], known: Iterable[str])
         if fields.chat:
             from packtool.text.conversations.record import conversation_of  # texts do without it
 
-            return conversation_of(record, fields.layouts)
+            return conversation_of(record, fields.layouts, fields.known, refuse=fields.refuse)
         values = values_at(record, fields.document)
         lacking = fields.lacking(values)
         if lacking:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from packtool.options.tokenize import AUTO, TokenizeArguments
 from packtool.places.local import LocalPlace
 from packtool.places.url import is_remote
 from packtool.text.conversations.layouts import USUAL, RecordLayout
+from packtool.text.conversations.unread import is_something
 from packtool.text.corpus import discover
 from packtool.text.corpus.discover import STDIN, copy_stream, is_pipe, matches_any
 from packtool.text.corpus.first import FirstRecord, completed, first_of, held_by_first, peek
@@ -28,6 +30,7 @@ from packtool.text.corpus.read_fields import ReadFields, read_fields_of, warn_of
 from packtool.text.corpus.records import CorpusFile, Fields, shown
 from packtool.text.corpus.splits import splits
 from packtool.text.corpus.token_columns import KNOWN
+from packtool.text.paths import top_of
 from packtool.warnings import warn
 
 _PACKED = 9
@@ -154,7 +157,7 @@ def find_texts(options: TokenizeArguments) -> Texts:
     elif options.ids_field is not None:
         kind = "token ids"
     separator = _separator(options)
-    fields = _fields(options, layouts)
+    fields = _fields(options, layouts, first or {}, refuse=held is not None)
     read_fields = ReadFields()
     if first is not None:
         read_fields = read_fields_of(first, fields)
@@ -162,7 +165,7 @@ def find_texts(options: TokenizeArguments) -> Texts:
     _separated(texts.files, separator)  # raises if it has no effect on one
     _check_held(options, kind, held)
     if first is not None and held is not None and not held.warned:
-        warn_of_left_out(first, read_fields, where)  # what is named is meant
+        warn_of_left_out(first, read_fields, fields, where)  # what is named is meant
     return texts
 
 
@@ -178,7 +181,7 @@ def _layouts(
     if options.completion is not None or options.prompt:
         return (_named(options, first or {}),), None
     if options.conversations == AUTO:
-        return USUAL, None
+        return USUAL, FirstRecord(USUAL)
     if options.conversations is not None:
         return (RecordLayout(options.conversations),), None
     if options.ids_field is not None or options.text_field != TokenizeArguments.text_field:
@@ -211,6 +214,8 @@ def _check_held(options: TokenizeArguments, kind: Input, held: FirstRecord | Non
     except UsageError as error:
         if held is None or held.layouts:
             raise
+        if held.unknown:
+            raise UsageError("unread-layout", held.why, remedy=held.remedy, where=held.unknown) from None
         raise UsageError(error.code, f"{error.what}: {held.why}", remedy=held.remedy, where=error.where) from None
 
 
@@ -270,19 +275,32 @@ def _files(found: Iterable[Sequence[CorpusFile] | Once]) -> list[CorpusFile]:
     return files
 
 
-def _fields(options: TokenizeArguments, layouts: tuple[RecordLayout, ...]) -> Fields:
-    """List the fields of a record to read; among the fields to keep, the id comes first."""
+def _fields(
+    options: TokenizeArguments, layouts: tuple[RecordLayout, ...], first: Mapping[str, Any], *, refuse: bool
+) -> Fields:
+    """List the fields of a record to read; among the fields to keep, the id comes first.
+
+    Args:
+        first: the first record.
+        refuse: nothing is named, so that a field which only later records have must not be left out.
+    """
     kept = list(options.columns)
     if options.id_field is not None:
         kept.insert(0, options.id_field)
     ids = options.ids_field is not None
+    layouts = tuple(map(partial(_completed, options), layouts))
+    known = {name for name, value in first.items() if is_something(value)}
+    for path in chain(kept, *(layout.paths for layout in layouts)):
+        known.add(top_of(path))
     return Fields(
         options.ids_field or options.text_field,
         ids=ids,
         columns=tuple(dict.fromkeys(kept)),
         required=options.id_field or "",
-        layouts=tuple(map(partial(_completed, options), layouts)),
+        layouts=layouts,
         beside=_beside(options) if ids else (),
+        known=frozenset(known) if layouts else None,
+        refuse=refuse,
     )
 
 

@@ -42,6 +42,7 @@ class FirstRecord(NamedTuple):
     why: str = "no record is found"  # in words, why records are taken for texts
     remedy: str = "check the input"  # what makes conversations of them
     warned: bool = False  # whether a warning was given of a part of a conversation that is not read
+    unknown: str = ""  # where the first record is, if it has neither a text nor a conversation
 
 
 def held_by(files: Sequence[CorpusFile], text: str) -> FirstRecord:
@@ -90,7 +91,8 @@ def held_by_record(record: Mapping[str, Any], text: str, where: str) -> FirstRec
         what = f"the first record has no layout that is known: it has {described(record)}"
         remedy = f"say where the conversation lies, perhaps {meant.shown()}; or name a text with --text-field"
         raise UsageError("unread-layout", what, remedy=remedy, where=where)
-    return FirstRecord(why=f"no conversation is known in it; it has {described(record)}", remedy=_NAME_FIELDS)
+    why = f"the first record has no field {text!r}, and no conversation that is known: it has {described(record)}"
+    return FirstRecord(why=why, remedy=_NAME_FIELDS, unknown=where)
 
 
 def _layouts(record: Mapping[str, Any], where: str) -> tuple[RecordLayout, ...]:
@@ -117,7 +119,11 @@ def _layouts(record: Mapping[str, Any], where: str) -> tuple[RecordLayout, ...]:
     try:
         found = known_layout(list(record), texts=texts)
     except UsageError as error:
-        raise UsageError(error.code, error.what, remedy=error.remedy, where=where) from None
+        meant = nearest(record)
+        remedy = "name the fields with --prompt and --completion"
+        if meant is not None:
+            remedy = f"say it, for example {meant.shown()}; one of the two is enough where the other is clear then"
+        raise UsageError(error.code, error.what, remedy=remedy, where=where) from None
     if found is not None and not {found.prompt[0], found.completion} - set(texts):
         return (found,)
     talks = [name for name in held if holds_turns(record[name])]

@@ -92,12 +92,13 @@ class RecordParser:
         self._names = tuple(names)
         self._plain = fields.plain and len(self._names) == len(wanted)
         self._values: Any = attrgetter(*(f"f{number}" for number in range(len(self._names))))
-        self._decoder = self._quick()
+        self._decoder = prepared(dict[str, Any]) if fields.chat else self._quick()
 
     def _quick(self) -> Any:
         """Make a parser of objects with these fields; None if msgspec can't have their names.
 
         The document of a plain record is checked where it is parsed; any other is made of the values that are found.
+        A conversation is made of all fields of its record.
         """
         if any(map(_UNNAMABLE.search, self._names)):
             return None
@@ -159,6 +160,8 @@ class RecordParser:
 
     def _held(self, record: Any) -> dict[str, Any]:
         """Return the fields that a parsed record has, by name."""
+        if isinstance(record, dict):
+            return record
         values = self._values(record)
         if len(self._names) == 1:
             values = (values,)  # as attrgetter gives it for several names

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from packtool.formats.fields import KINDS
+from packtool.formats.fields import KINDS, hardly_left_out
 from packtool.text.conversations.layouts import RecordLayout
 from packtool.text.conversations.message import known_role
-from packtool.text.conversations.turns import holds_turns
+from packtool.text.conversations.turns import holds_turns, said_by
+from packtool.text.conversations.unread import missed
 from packtool.text.faults import Fault
+from packtool.text.paths import value_at
 
 _NUMBERED = re.compile(r"_?[0-9a-d]$")
 """What tells several answers to one prompt apart."""
@@ -64,9 +66,30 @@ def nearest(record: Mapping[str, Any]) -> RecordLayout | None:
         with suppress(Fault):
             talk = conversation_of(record, (layout,))
             roles = [known_role(message["role"], number) for number, message in enumerate(talk.messages, 1)]
-            if "assistant" in roles[talk.prompt : None if talk.prompt is None else talk.prompt + 1]:
+            said = "assistant" in roles[talk.prompt : None if talk.prompt is None else talk.prompt + 1]
+            if said and _reads_all(record, layout, talk.record):
                 return layout
     return None
+
+
+def _reads_all(record: Mapping[str, Any], layout: RecordLayout, read: Mapping[str, Any]) -> bool:
+    """Return whether a layout leaves out no turn of a record, and nothing that belongs to one; other answers may be.
+
+    Args:
+        read: what it reads, by paths.
+    """
+    for path in filter(None, (layout.messages, *layout.prompt)):
+        for listed in re.finditer(r"\[0\]", path):
+            if len(value_at(record, path[: listed.start()])) > 1:
+                return False
+    tops = {_top(path) for path in read}
+    alike = {_NUMBERED.sub("", name) for name in tops}
+    for name, value in record.items():
+        if name in tops or _NUMBERED.sub("", name) in alike or _is_answer(name):
+            continue
+        if hardly_left_out(name) and missed(name, value, read.values()):
+            return False
+    return True
 
 
 def options_for(record: Mapping[str, Any]) -> str:
@@ -123,7 +146,7 @@ def _candidates(record: Mapping[str, Any]) -> Iterator[RecordLayout]:
 
 def _around(record: Mapping[str, Any], found: Mapping[str, Any], prompt: str, answer: str) -> RecordLayout:
     """Return the layout of a prompt and its answer, with the fields that belong to them."""
-    more, past, system = [], "", ""
+    more, past, system, reasoning = [], "", "", ""
     for name, value in record.items():
         if name in (_top(prompt), _top(answer)):
             continue
@@ -133,13 +156,15 @@ def _around(record: Mapping[str, Any], found: Mapping[str, Any], prompt: str, an
             past = name
         elif name in KINDS["system"] and type(value) is str:
             system = name
+        elif hardly_left_out(name) == "reasoning" and type(value) is str and not reasoning:
+            reasoning = name
     asked = [*more, prompt]
     beside = answer.rpartition(".")[0]
     for name in KINDS["context"]:  # an object may hold a part of the prompt and the answer, as Self-Instruct's do
         path = f"{beside}.{name}"
         if beside and path != answer and type(found.get(path)) is str:
             asked.append(path)
-    return RecordLayout(prompt=tuple(asked), completion=answer, history=past, system=system)
+    return RecordLayout(prompt=tuple(asked), completion=answer, history=past, system=system, reasoning=reasoning)
 
 
 def _shape(value: Any) -> str:
@@ -191,7 +216,11 @@ def _conversation(path: str, value: Any) -> RecordLayout | None:
         message = {name: items[0] for name, items in value.items()}  # a list of each field
     if not isinstance(message, Mapping):
         return None
-    sender, text = _inner(message, "sender"), _inner(message, "text")
+    text = _inner(message, "text")
+    sender = _inner(message, "sender")
+    for name, said in message.items():
+        if type(said) is bool and said_by(name, said) and not sender:
+            sender = name
     return RecordLayout(path, turn=(sender, text)) if sender and text and sender != text else None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -37,24 +36,32 @@ def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> Cor
     if isinstance(records, Mapping):
         splits = ", ".join(map(str, records)) or "nothing"
         raise _refused(f"a mapping, of {splits}, is not a sequence of records", "give one of its values")
-    names = list(
-        dict.fromkeys(chain.from_iterable((name, top_of(name)) for name in (*fields.document, *fields.columns)))
-    )
     target = directory / "stdin"  # they take its place
+    names = _names(fields, ())
     with target.open("w", encoding="ascii", newline="\n") as out:
-        for number, record in enumerate(_narrowed(records, names), 1):
+        for number, record in enumerate(_narrowed(records, fields), 1):
             given = _record(record, number, fields.text)
+            if fields.chat:
+                names = _names(fields, given)
             kept = {name: given[name] for name in names if name in given}
             # Where nothing is what was asked for, the names alone: the reader then says what there is.
             out.write(json.dumps(kept or dict.fromkeys(map(str, given)), default=_plain) + "\n")
     return msgspec.structs.replace(classify(NAME, str(target), "jsonl"), copied=True)
 
 
-def _narrowed(records: Any, names: list[str]) -> Iterable[Any]:
+def _names(fields: Fields, known: Iterable[Any]) -> list[str]:
+    """List the fields to read of a record that has the known ones; of a path, the field in which it begins, too."""
+    names: dict[str, None] = {}
+    for path in (*fields.wanted(map(str, known)), *fields.columns):
+        names |= {path: None, top_of(path): None}
+    return list(names)
+
+
+def _narrowed(records: Any, fields: Fields) -> Iterable[Any]:
     """Select the columns of a dataset that are read, so that images and the like are not decoded for nothing."""
     known = getattr(records, "column_names", None)
     if isinstance(known, list) and hasattr(records, "select_columns"):
-        wanted = [name for name in names if name in known]
+        wanted = [name for name in _names(fields, known) if name in known]
         if wanted:
             return _without_nulls(records.select_columns(wanted))
     return _without_nulls(records)

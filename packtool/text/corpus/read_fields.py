@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from packtool.formats.fields import REASONING, hardly_left_out
-from packtool.text.conversations.conversation import texts_of
-from packtool.text.conversations.turns import holds_turns
+from packtool.formats.fields import REASONING
+from packtool.text.conversations.conversation import Conversation
+from packtool.text.conversations.layouts import RecordLayout
+from packtool.text.conversations.unread import missed
 from packtool.text.corpus.records import Fields
 from packtool.text.faults import Fault
 from packtool.text.paths import MISSING, top_of, value_at
 from packtool.warnings import warn
 
-_LONG = 30
-"""Words of a text that is hardly left out on purpose."""
-_CALLED = {
-    "messages": "messages",
-    "answer": "an answer",
-    "reasoning": "reasoning",
-    "system": "a system's text",
-    "mark": "a mark",
-    "list of marks": "marks",
-}
 _SHOWN = 12
 """Most fields that are listed."""
 
@@ -73,10 +64,8 @@ def _sides(record: Mapping[str, Any], fields: Fields) -> list[list[str]]:
     if not layouts:
         return []
     layout = layouts[0]
-    from packtool.text.conversations.record import conversation_of  # texts do without it
-
     try:
-        held = list(conversation_of(record, layouts).record)
+        held = list(_conversation(record, layouts).record)
     except Fault:
         held = _held(record, layout.paths)  # reading it will tell what is wrong
     if layout.messages:
@@ -85,28 +74,35 @@ def _sides(record: Mapping[str, Any], fields: Fields) -> list[list[str]]:
     return [[path for path in held if path not in answer], sorted(answer, key=layout.completion.__eq__)]
 
 
+def _conversation(record: Mapping[str, Any], layouts: Sequence[RecordLayout]) -> Conversation:
+    from packtool.text.conversations.record import conversation_of  # texts do without it
+
+    return conversation_of(record, layouts)
+
+
 def _held(record: Mapping[str, Any], paths: tuple[str, ...]) -> list[str]:
     return [path for path in paths if value_at(record, path) not in (MISSING, None)]
 
 
-def warn_of_left_out(record: Mapping[str, Any], read_fields: ReadFields, where: str) -> None:
+def warn_of_left_out(record: Mapping[str, Any], read_fields: ReadFields, fields: Fields, where: str) -> None:
     """Warn of fields that are not read though they hold a long text or messages, or have a name that says so.
 
     Args:
         where: the file of the record, for the message.
     """
-    found: list[str] = []
     if not read_fields.read:
         return  # reading it will tell
+    read = [value_at(record, name) for name in fields.texts or (fields.text,)]
+    if fields.chat:
+        try:
+            read = list(_conversation(record, fields.layouts).record.values())
+        except Fault:
+            return  # reading it will tell
+    found: list[str] = []
     for name in read_fields.left_out:
-        value, kind = record[name], hardly_left_out(name)
-        is_text = isinstance(value, str)
-        if kind in ("mark", "list of marks") or (kind and texts_of(value)):
-            found.append(f"{name} (the name of {_CALLED[kind]})")
-        elif holds_turns(value):
-            found.append(f"{name} (messages)")
-        elif is_text and len(value.split(None, _LONG)) > _LONG:
-            found.append(f"{name} (a long text)")
+        what = missed(name, record[name], read, beside_text=not fields.chat)
+        if what:
+            found.append(f"{name} ({what})")
     if not found:
         return
     what = f"of the first record, {', '.join(found[:_SHOWN])} {'is' if len(found) == 1 else 'are'} not read"

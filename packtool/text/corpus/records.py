@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
 
-from packtool.formats.fields import ANSWERS, BESIDE
+from packtool.formats.fields import ANSWERS, BESIDE, HISTORY, hardly_left_out
 from packtool.text.conversations.layouts import RecordLayout, lacking
 from packtool.text.faults import Fault
 
+_BESIDE = frozenset((*BESIDE, *ANSWERS, *HISTORY))
 RECORD_BYTES = 1 << 26
 """Default limit of a record's size, uncompressed: what is larger is hardly a document."""
 EXCERPT = 1 << 16
@@ -94,6 +95,8 @@ class Fields(msgspec.Struct, frozen=True):
         required: the one of them that no record may lack; "" if records may lack any.
         layouts: of conversations, of which a record has the first whose parts it has; none where documents are texts.
         beside: fields that may say more of the ids; a record in which one does can't be used.
+        known: fields of conversations that were told of, read or not; None to tell of none.
+        refuse: refuse a conversation with another field that is hardly left out on purpose.
     """
 
     text: str = "text"
@@ -102,6 +105,8 @@ class Fields(msgspec.Struct, frozen=True):
     required: str = ""
     layouts: tuple[RecordLayout, ...] = ()
     beside: tuple[str, ...] = ()
+    known: frozenset[str] | None = None
+    refuse: bool = False
 
     @property
     def chat(self) -> bool:
@@ -110,15 +115,18 @@ class Fields(msgspec.Struct, frozen=True):
 
     @property
     def document(self) -> tuple[str, ...]:
-        """The fields that make a document."""
+        """The paths that make a document; beside a conversation there may be other fields, see `wanted`."""
         if not self.chat:
             return (self.text, *self.texts, *self.beside)
-        named: list[str] = []
-        for layout in self.layouts:
-            named += layout.paths
-            if layout.messages:
-                named += ANSWERS
-        return tuple(dict.fromkeys((*named, *BESIDE)))
+        return tuple(dict.fromkeys(path for layout in self.layouts for path in layout.paths))
+
+    def wanted(self, names: Iterable[str]) -> list[str]:
+        """List the paths to read of a table with these columns: those of documents, and what may belong to them."""
+        paths = dict.fromkeys(self.document)
+        for name in names if self.chat else ():
+            if name in _BESIDE or (name not in (self.known or ()) and hardly_left_out(name)):
+                paths[name] = None
+        return list(paths)
 
     @property
     def texts(self) -> tuple[str, ...]:

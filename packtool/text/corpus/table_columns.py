@@ -58,7 +58,7 @@ class Columns:
         fields = self._fields
         if fields.ids:
             return self._held_with_ids(schema)
-        held = [name for name in fields.document if _is_there(schema, name)]
+        held = [name for name in fields.wanted(schema.names) if _is_there(schema, name)]
         lacking = fields.lacking(held)
         if lacking:
             raise Fault("missing-text", f"{lacking}; {fields_there(schema.names)}")

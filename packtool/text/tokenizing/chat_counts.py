@@ -9,6 +9,9 @@ from packtool.text.conversations.chat import Chat
 from packtool.text.tokenizing.counts import SpanCounts
 from packtool.warnings import warn
 
+_NAMED = 12
+"""Most fields that a warning names."""
+
 
 def chat_counts(total: SpanCounts, chat: Chat) -> dict[str, int]:
     """Return the counts of conversations as a manifest has them."""
@@ -20,9 +23,12 @@ def chat_counts(total: SpanCounts, chat: Chat) -> dict[str, int]:
     if chat.reasoning != "train":
         counts["reasoning_conversations"] = total.reasoning
         counts["other_reasoning_conversations"] = total.other_reasoning
-    for name, count in (("no_end_turns", total.open_turns), ("spelled_tool_calls", total.spelled_calls)):
-        if count:
-            counts[name] = count
+    counts["no_end_turns"] = total.open_turns
+    counts["spelled_tool_calls"] = total.spelled_calls
+    counts["hidden_reasoning_messages"] = total.hidden
+    for name in ("no_end_turns", "spelled_tool_calls", "hidden_reasoning_messages"):
+        if not counts[name]:
+            del counts[name]
     return counts
 
 
@@ -61,7 +67,11 @@ def warn_of_conversations(where: str, total: SpanCounts, files: Sequence[tuple[s
         what = f"--reasoning={chat.reasoning} found none in {plural(total.conversations, 'conversation')}"
         warn("no-reasoning", what, remedy="leave the option out, or see which forms are read", where=where)
     if total.other_reasoning:
-        seen, place = _first("first_other", files)
+        seen = place = ""
+        for file, counts in files:
+            if counts.first_other is not None and not seen:
+                record, seen = counts.first_other
+                place = f"{file}:{record}"
         hold = "holds" if total.other_reasoning == 1 else "hold"
         what = (
             f"{plural(total.other_reasoning, 'conversation')} of {total.conversations:,} {hold} what looks like "
@@ -69,23 +79,14 @@ def warn_of_conversations(where: str, total: SpanCounts, files: Sequence[tuple[s
         )
         remedy = "name its tags with --reasoning-tags=OPEN,CLOSE, or write it to reasoning_content"
         warn("other-reasoning", what, remedy=remedy, where=where)
-    seen, place = _first("first_flag", files)
-    if seen:
-        what = f"messages have {seen!r}, true or false, which neither packtool nor the template reads: first in {place}"
-        warn("unread-mark", what, remedy="if it says which messages train, write train in its place", where=where)
+    if total.unread:
+        listed = [f"{name} ({plural(count, 'conversation')})" for name, count in list(total.unread.items())[:_NAMED]]
+        what = f"nothing reads {', '.join(listed)}{', …' * (len(total.unread) > _NAMED)}"
+        remedy = "name what belongs to a conversation; a field that says which messages train is called train"
+        warn("fields-left-out", what, remedy=remedy, where=where)
     count = total.spelled_calls
     if count:
         spell = "spells" if count == 1 else "spell"
         what = f"the content of {plural(count, 'message')} {spell} a call of a tool, which --tool-calls does not parse"
         remedy = "write calls to tool_calls"
         warn("tool-calls-in-text", what, remedy=remedy, where=where)
-
-
-def _first(count: str, files: Sequence[tuple[str, SpanCounts]]) -> tuple[str, str]:
-    """Return what was found first by one of the counts that keep it, and where; else two empty strings."""
-    for file, counts in files:
-        first = getattr(counts, count)
-        if first is not None:
-            record, seen = first
-            return seen, f"{file}:{record}"
-    return "", ""

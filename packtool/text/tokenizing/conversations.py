@@ -33,6 +33,8 @@ from packtool.text.tokenizing.held import Held, held_in
 
 LossMask = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.integer[Any]]
+_NAMES = 100
+"""Most names of fields that are counted: some records have a field of its own for each thing."""
 
 
 class Conversations:
@@ -99,8 +101,10 @@ class Conversations:
             if held.other:
                 counts.other_reasoning += 1
                 counts.first_other = counts.first_other or (counts.records + number, held.other)
-            if held.flag:
-                counts.first_flag = counts.first_flag or (counts.records + number, held.flag)
+            counts.hidden += held.hidden
+            for name in held.unread:
+                if name in counts.unread or len(counts.unread) < _NAMES:
+                    counts.unread[name] = counts.unread.get(name, 0) + 1
 
     def spelled(self, known: Mapping[str, int]) -> dict[str, int]:
         """Count special tokens that messages spelled out since the last call, by id; `known` has the ids by text."""
@@ -129,7 +133,7 @@ def render_conversations(renderer: Renderer, batch: RecordBatch) -> None:
                 batch.reject(number, fault, _json(given.record))
             else:
                 documents += made
-                of_each += [held_in(talk, renderer.chat)] * len(made)
+                of_each += [held_in(talk, renderer.chat, [document.text for document in made])] * len(made)
                 kept += [place] * len(made)
     batch.keep(kept)
     batch.documents = [document.text for document in documents]

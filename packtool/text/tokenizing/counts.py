@@ -20,6 +20,7 @@ _SUMS = (
         "sentinels",
         "reasoning",
         "other_reasoning",
+        "hidden",
         "spelled_calls",
         "open_turns",
         "own_eos",
@@ -57,7 +58,8 @@ class SpanCounts(msgspec.Struct):
         reasoning: conversations whose reasoning is masked or dropped.
         other_reasoning: conversations that hold what looks like reasoning in another form.
         first_other: record of the first of these conversations, from 1, and the tag or field; None without one.
-        first_flag: the same of the first whose messages have a field of true or false that nothing reads.
+        hidden: messages whose reasoning the template does not show.
+        unread: conversations with a field that nothing reads, by its name.
         own_eos: texts that end with EOS, and get no second one.
         own_bos: texts that begin with the BOS that documents get, and get no second one.
         unknown: tokens of the unknown, in place of text that the tokenizer has no token for.
@@ -89,7 +91,8 @@ class SpanCounts(msgspec.Struct):
     reasoning: int = 0
     other_reasoning: int = 0
     first_other: tuple[int, str] | None = None
-    first_flag: tuple[int, str] | None = None
+    hidden: int = 0
+    unread: dict[str, int] = msgspec.field(default_factory=dict)
     spelled_calls: int = 0
     own_eos: int = 0
     own_bos: int = 0
@@ -104,16 +107,14 @@ class SpanCounts(msgspec.Struct):
 
     def add(self, other: SpanCounts) -> None:
         """Add another span's counts to these; it follows them in its file."""
-        for name in ("first_other", "first_flag"):
-            first = getattr(other, name)
-            if getattr(self, name) is None and first is not None:
-                record, what = first
-                setattr(self, name, (self.records + record, what))
+        if self.first_other is None and other.first_other is not None:
+            record, what = other.first_other
+            self.first_other = (self.records + record, what)
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("documents", "words", "characters", "tokens", "unencoded"):
             setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))
-        for name in ("rejected", "special", "fim", "ends", "filled"):
+        for name in ("rejected", "special", "fim", "ends", "filled", "unread"):
             mine, others = getattr(self, name), getattr(other, name)
             mine |= {name: mine.get(name, 0) + count for name, count in others.items()}
         self.digest = self.digest or other.digest

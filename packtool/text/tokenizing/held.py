@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from packtool.formats.fields import REASONING
+from packtool.formats.fields import REASONING, TOOLS
 from packtool.text.conversations.chat import Chat
 from packtool.text.conversations.conversation import Conversation, texts_of
-from packtool.text.conversations.reasoning import THINK, Tags, in_quotes, left_out, thoughts_of
+from packtool.text.conversations.reasoning import THINK, Tags, in_quotes, left_out, said_in, thoughts_of
+from packtool.text.conversations.unread import missed
 
 _WORDS = "think|thinking|thoughts?|reasoning|reflection|scratchpad|rationale"
 _TAG = re.compile(
@@ -22,24 +24,37 @@ _FIELD = re.compile(
 """What tags and fields of reasoning look like, in whatever form."""
 _CALL = re.compile(r"<tool_call>|\[TOOL_CALLS\]|<function=")
 """What begins a call of a tool that is spelled in a content."""
+_READ = frozenset(("role", "content", "name", "tool_calls", "tool_call_id", *REASONING, *TOOLS))
+"""Fields of messages that are read, or else refused."""
 
 
 class Held(NamedTuple):
-    """The parts of a conversation that are masked or dropped, and parts that look like them in an unknown form."""
+    """The parts of a conversation that are masked or dropped, that look like such parts, or that nothing reads."""
 
     reasoning: bool = False  # whether it has reasoning of the assistant
+    hidden: int = 0  # messages whose reasoning no document shows
     other: str = ""  # a tag or field that looks like reasoning in an unknown form; empty without one
     calls: int = 0  # messages whose content spells a tool call
-    flag: str = ""  # a field of messages, true or false or 1 or 0, that nothing reads; empty without one
+    unread: tuple[str, ...] = ()  # fields that nothing reads: of the record, and "name of a message"
 
 
-def held_in(talk: Conversation, chat: Chat) -> Held:
-    """Look for parts that are masked or dropped in the messages of the assistant, and for what may be a mark in any."""
+def held_in(talk: Conversation, chat: Chat, documents: Sequence[str]) -> Held:
+    """Look for parts that are masked or dropped in the messages of the assistant, and for what nothing reads.
+
+    Args:
+        documents: the texts that it was rendered as.
+    """
     said = [message for message in talk.messages if message["role"] == "assistant"]
-    held = Held(flag=_flag(talk, chat))
+    held = Held(unread=(*talk.unread, *_unread_in_messages(talk, chat)))
+    reasoning, hidden = False, 0
+    for message in said:
+        is_shown = {_is_shown(said_in(message, thought), documents) for thought in thoughts_of(message, chat.tags)}
+        reasoning = reasoning or is_shown != set()
+        hidden += False in is_shown
+    if chat.reasoning != "drop":
+        held = held._replace(hidden=hidden)
     if chat.reasoning != "train":
         found = [other_reasoning(message, chat.tags) for message in said]
-        reasoning = any(next(thoughts_of(message, chat.tags), None) for message in said)
         held = held._replace(reasoning=reasoning, other=next(filter(None, found), ""))
     if chat.tool_calls != "train":
         spelled = [message for message in said if any(map(_CALL.search, texts_of(message.get("content"))))]
@@ -47,29 +62,41 @@ def held_in(talk: Conversation, chat: Chat) -> Held:
     return held
 
 
-def _flag(talk: Conversation, chat: Chat) -> str:
-    """Return a field that is true or false, or 1 or 0, wherever messages have it, and that no template names.
+def _is_shown(thought: str, documents: Sequence[str]) -> bool:
+    return any(thought.strip() in document for document in documents)
 
-    It may say which messages train, but has another name than a mark.
+
+def _unread_in_messages(talk: Conversation, chat: Chat) -> list[str]:
+    """List the fields of messages that are hardly left out on purpose, and that neither packtool nor a template reads.
+
+    A field that is true or false, or 1 or 0, wherever messages have it may say which messages train.
     """
     flags: dict[str, bool] = {}
+    found: dict[str, None] = {}
     for message in talk.messages:
         if len(message) == 2:  # a role and a content, as nearly all have
             continue
         for name, value in message.items():
-            is_flag = isinstance(value, int | float) and value in (0, 1)
-            flags[name] = flags.get(name, True) and is_flag
-    for name, is_flag in flags.items():
-        if is_flag and not any(re.search(rf"\b{re.escape(name)}\b", source) for _, source in chat.templates):
-            return name
-    return ""
+            if name in _READ or _is_named(name, chat.templates):
+                continue
+            flags[name] = flags.get(name, True) and isinstance(value, int | float) and value in (0, 1)
+            if missed(name, value, [message.get("content")]):
+                found[name] = None
+    found |= dict.fromkeys(name for name, is_flag in flags.items() if is_flag)
+    return [f"{name} of a message" for name in found]
+
+
+@lru_cache(1 << 12)
+def _is_named(name: str, templates: tuple[tuple[str, str], ...]) -> bool:
+    """Return whether a template names a field."""
+    return any(re.search(rf"\b{re.escape(name)}\b", source) for _, source in templates)
 
 
 def other_reasoning(message: Mapping[str, Any], tags: Tags = (THINK,)) -> str:
     """Return a tag or field that looks like reasoning in an unknown form; "" if there is no such tag or field.
 
-    >>> other_reasoning({"content": "<thought>Hm.</thought>Yes."}), other_reasoning({"content": "Yes.", "cot": "Hm."})
-    ('<thought>', 'cot')
+    >>> other_reasoning({"content": "<thought>Hm.</thought>Yes."}), other_reasoning({"content": "Yes.", "think": "Hm."})
+    ('<thought>', 'think')
     """
     content = message.get("content")
     texts = [content] if isinstance(content, str) else [part.get("text", "") for part in content or ()]

@@ -62,7 +62,7 @@ KNOWN = [
     (["problem", "solution"], "--prompt problem --completion solution"),
     (["prompt", "response"], "--prompt prompt --completion response"),
     (["input", "output"], "--prompt input --completion output"),
-    (["instruction", "input", "output", "history"], "--prompt instruction,input --completion output --history history"),
+    (["instruction", "input", "output", "history"], "--prompt instruction,input --completion output"),
     (["definition", "inputs", "targets"], "--prompt definition,inputs --completion targets"),
     (["sql_prompt", "sql_context", "sql"], "--prompt sql_prompt,sql_context --completion sql"),
     (["content"], None),
@@ -362,7 +362,7 @@ def test_an_answer_beside_a_question_is_read(record: dict[str, Any], last: dict[
     [
         ({"messages": ASKED, "answer": "a", "solution": "b"}, "the record has both answer and solution"),
         ({"messages": ASKED, "answer": ["a", "b"]}, r"answer is a list, of which one is to be named, such as --compl"),
-        ({"prompt": "q", "completion": "a", "reasoning": "x", "thinking": "y"}, "both thinking and reasoning"),
+        ({"prompt": "q", "completion": "a", "reasoning": "x y", "thinking": "y z"}, "both thinking and reasoning"),
         ({"prompt": "q", "completion": "<think>x</think>a", "reasoning": "y."}, "the answer has reasoning of its own"),
     ],
 )
@@ -391,8 +391,14 @@ def test_reasoning_beside_an_answer_is_read(tmp_path: Path, chat: dict[str, Any]
 @pytest.mark.parametrize(
     ("record", "what"),
     [
-        ({"question": "q", "answer": "a", "Complex_CoT": "Hm."}, "Complex_CoT (the name of reasoning) is not read"),
-        ({"question": "q", "answer": "a", "preamble": "s"}, "preamble (the name of a system's text) is not read"),
+        (
+            {"question": "q", "answer": "a", "Complex_CoT": "Let me see."},
+            "Complex_CoT (the name of reasoning) is not read",
+        ),
+        (
+            {"question": "q", "answer": "a", "system_note": "Be brief."},
+            "system_note (the name of a system's text) is not",
+        ),
         ({"question": "q", "answer": "a", "notes": "w " * 40}, "notes (a long text) is not read"),
         ({"question": "q", "answer": "a", "past": TURNS}, "past (messages) is not read"),
         (

@@ -15,8 +15,9 @@ import pytest
 from tokenizers import Tokenizer
 
 import packtool
-from packtool.errors import PacktoolError
+from packtool.errors import DataError, PacktoolError
 from packtool.formats.token_store import TokenStore
+from packtool.warnings import PacktoolWarning
 from tests.text.corpus.reading import write
 from tests.text.tokenizing.runs import ASSET, documents
 
@@ -127,6 +128,30 @@ READ: dict[str, tuple[dict[str, Any], str, str]] = {
         "messages",
     ),
     "Together": ({"messages": [TALK[0], {**TALK[1], "weight": 1}]}, TOLD, "messages"),
+    "OpenRouter": (
+        {"messages": [TALK[0], {**TALK[1], "reasoning_details": [{"type": "reasoning.text", "text": R}]}]},
+        THOUGHT,
+        "messages",
+    ),
+    "a thought in an object": ({"messages": [TALK[0], {**TALK[1], "reasoning": {"content": R}}]}, THOUGHT, "messages"),
+    "a thought under another name": ({"messages": [TALK[0], {**TALK[1], "cot": R}]}, THOUGHT, "messages"),
+    "the same beside an answer": ({"prompt": Q, "completion": A, "cot": R}, THOUGHT, "prompt → cot, completion"),
+    "parts of a thought": (
+        {
+            "messages": [
+                {**TALK[0], "content": [{"text": Q}]},
+                {**TALK[1], "content": [{"type": "thinking", "thinking": R}, {"text": A}]},
+            ]
+        },
+        THOUGHT,
+        "messages",
+    ),
+    "calls as JSON": ({"messages": [TALK[0], {**TALK[1], "tool_calls": "[]"}]}, TOLD, "messages"),
+    "history": (
+        {"instruction": Q, "output": A, "history": [["Hello you", "Hi there"]]},
+        f"user:Hello you assistant:Hi there {TOLD}",
+        "instruction, history → output",
+    ),
 }
 """By the names of public sets: a record, what is read of it, and the line that says so."""
 
@@ -171,8 +196,17 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "prm800k": ({"prompt": Q, "completions": [A], "labels": [True]}, ""),
     "pippa": (
         {"bot_name": "b", "conversation": [{"message": Q, "is_human": True}, {"message": A, "is_human": False}]},
+        "--conversations conversation --message-fields is_human,message",
+    ),
+    "coqa": (
+        {"story": "There was a cat.", "questions": [Q, "And then?"], "answers": {"input_text": [A, "No."]}},
         "",
     ),
+    "OpenThoughts, later": (
+        {"problem": Q, "deepseek_reasoning": R, "deepseek_solution": A, "ground_truth_solution": "2"},
+        "--prompt problem --completion deepseek_solution --reasoning-field deepseek_reasoning",
+    ),
+    "dialogues with a summary": ({"dialogue": [Q, A], "summary": "They talk."}, "--conversations dialogue"),
     "soda": ({"head": "x", "dialogue": [Q, A], "speakers": ["a", "b"]}, "--conversations dialogue"),
     "daily_dialog": ({"dialog": [Q, A], "act": [1, 2], "emotion": [0, 0]}, "--conversations dialog"),
     "a text beside a conversation": (
@@ -200,10 +234,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "OpenAI batch": ({"custom_id": "1", "body": {"messages": TALK}}, "--conversations body.messages"),
     "OpenAI batch, answered": ({"custom_id": "1", "response": {"body": {"id": "1"}}}, ""),
     "segments with labels": ({"segments": [{"label": True, "text": A}]}, ""),
-    "coqa": (
-        {"story": "s", "questions": [Q], "answers": {"input_text": [A]}},
-        "--prompt 'questions[0]' --completion 'answers.input_text[0]'",
-    ),
     "xlam": (
         {"query": Q, "answers": '[{"name": "f"}]', "tools": '[{"name": "f"}]'},
         "--prompt query --completion answers",
@@ -238,6 +268,45 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "verl": ({"prompt": [{"role": "user", "content": Q}], "reward_model": {"style": "rule"}}, ""),
 }
 """By the names of public sets: a record that is not read by itself, and the options that its message shows."""
+
+
+WARNED: dict[str, tuple[dict[str, Any], str]] = {
+    "history": ({"messages": TALK, "history": [["Hello", "Hi"]]}, "history (the name of earlier turns) is not read"),
+    "context": ({"messages": TALK, "context": "It was so."}, "context (the name of a context) is not read"),
+    "documents": ({"messages": TALK, "documents": [{"text": "It was so."}]}, "documents (the name of a context)"),
+    "OpenAI responses": ({"messages": TALK, "instructions": S}, "instructions (the name of a question) is not read"),
+    "COIG": ({"instruction": S, "conversations": SHARED}, "instruction (the name of a question) is not read"),
+    "a history that is a text": ({"instruction": Q, "output": A, "history": "It was so."}, "history (the name of"),
+    "contexts": ({"question": Q, "answer": A, "contexts": ["It was so."]}, "contexts (the name of a context)"),
+    "a schema": (
+        {"question": Q, "answer": A, "table_schema": "CREATE TABLE t"},
+        "table_schema (the name of a context)",
+    ),
+    "starter code": ({"question": Q, "answer": A, "starter_code": "def f():"}, "starter_code (the name of a context)"),
+    "s1K": (
+        {"question": Q, "solution": A, "attempt": "It may be so.", "cot_type": "math"},
+        "of the first record, attempt (the name of an answer) is not read",
+    ),
+    "a rationale of a message": (
+        {"messages": [TALK[0], {**TALK[1], "rationale": R}]},
+        "nothing reads rationale of a message (1 conversation)",
+    ),
+}
+"""Records of which something is left out that hardly is on purpose, and the warning."""
+PAIR = {"instruction": Q, "output": A}
+LATER: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "history": (PAIR, {"history": [["Hello", "Hi"]]}, f"user:Hello assistant:Hi {TOLD}"),
+    "history, usual names": ({"prompt": Q, "completion": A}, {"history": [TALK[0]]}, f"user:{Q} {TOLD}"),
+    "system": (PAIR, {"system_prompt": S}, BRIEF),
+    "reasoning": (PAIR, {"cot": R}, THOUGHT),
+    "history of messages": ({"messages": TALK}, {"history": [["Hello", "Hi"]]}, "history (the name of earlier turns)"),
+    "a system's text": (PAIR, {"my_system_text": S}, "my_system_text (the name of a system's text)"),
+    "a rationale": (PAIR, {"rationale": R}, "rationale (the name of reasoning)"),
+    "a mark": (PAIR, {"train_flag": False}, "train_flag (the name of a mark)"),
+    "a context": ({"question": Q, "answer": A}, {"context": "It was so."}, "context (the name of a context)"),
+    "another answer": (PAIR, {"response": "No."}, "response (the name of an answer)"),
+}
+"""A record, what a later one has besides, and what is read of that, or why it is refused."""
 
 
 SHOWING = (
@@ -299,3 +368,62 @@ def test_what_is_not_read_is_refused_with_options_that_read_it(
         lines = told(tmp_path / "s")
         assert len(lines) == 2
         assert A not in str(record) or all(A in line for line in lines)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+@pytest.mark.parametrize("case", WARNED)
+def test_what_is_left_out_is_warned_of(tmp_path: Path, reasoned: dict[str, Any], case: str, name: str) -> None:
+    record, message = WARNED[case]
+    with pytest.warns(PacktoolWarning) as caught:
+        packtool.tokenize(write(tmp_path / name, [record]), tmp_path / "s", **reasoned)
+    assert message in str(caught[0].message)
+    assert told(tmp_path / "s") == [TOLD]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+@pytest.mark.parametrize("case", LATER)
+def test_a_field_that_only_later_records_have_is_read_or_refused(
+    tmp_path: Path, reasoned: dict[str, Any], case: str, name: str
+) -> None:
+    first, more, expected = LATER[case]
+    absent = dict.fromkeys(more) if name == "a.parquet" else {}
+    path = write(tmp_path / name, [absent | first, first | more])
+    if ":" in expected:
+        packtool.tokenize(path, tmp_path / "s", **reasoned)
+        assert told(tmp_path / "s") == [TOLD, expected]
+        return
+    with pytest.raises(PacktoolError) as error:
+        packtool.tokenize(path, tmp_path / "s", **reasoned)
+    said = str(error.value)
+    asked = name == "a.parquet" and "it is not clear which are the prompt and the answer" in said  # by the column alone
+    assert asked or said.startswith(f"{path}:2: {expected} is not read, and the first record lacks it")
+    if "messages" not in first:
+        named = {"prompt": next(iter(first)), "completion": list(first)[1]}
+        with pytest.warns(PacktoolWarning, match=f"nothing reads {next(iter(more))} "):
+            packtool.tokenize(path, tmp_path / "s", **reasoned, **named)
+
+
+def test_any_other_field_that_only_later_records_have_is_counted(tmp_path: Path, reasoned: dict[str, Any]) -> None:
+    path = write(tmp_path / "a.jsonl", [PAIR, {**PAIR, "notes": "n", "x": None}, {**PAIR, "notes": "n", "x": 3}])
+    with pytest.warns(PacktoolWarning, match=r"nothing reads notes \(2 conversations\), x \(1 conversation\)\."):
+        packtool.tokenize(path, tmp_path / "s", **reasoned)
+
+
+@pytest.mark.parametrize("reasoning", ["train", "mask"])
+def test_reasoning_that_the_template_leaves_out_is_counted(
+    tmp_path: Path, reasoned: dict[str, Any], reasoning: str
+) -> None:
+    said = {"messages": [*TALK, TALK[0], {**TALK[1], "reasoning_content": R}]}
+    shown = packtool.tokenize([said], tmp_path / "s", reasoning=reasoning, **reasoned)
+    assert "hidden_reasoning_messages" not in shown.counts
+    reasoned["chat_template"].write_text(SHOWING.replace("if m.reasoning_content", "if false"))
+    hidden = packtool.tokenize([said] * 2, tmp_path / "t", reasoning=reasoning, **reasoned)
+    assert hidden.counts["hidden_reasoning_messages"] == 2
+
+
+def test_an_argument_that_the_template_does_not_use_is_refused(tmp_path: Path, reasoned: dict[str, Any]) -> None:
+    record = {"messages": TALK, "chat_template_kwargs": {"custom_instructions": S, "enable_thinking": True}}
+    with pytest.raises(DataError, match="the chat template does not use 'custom_instructions'"):
+        packtool.tokenize([record], tmp_path / "s", **reasoned)
+    reasoned["chat_template"].write_text(SHOWING + "{{ custom_instructions if false }}")
+    assert packtool.tokenize([record], tmp_path / "s", **reasoned).counts["documents"] == 1

@@ -1,0 +1,72 @@
+"""Tell which fields of a record are hardly left out on purpose, where nothing reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from packtool.formats.fields import LEFT_OUT, hardly_left_out
+from packtool.text.conversations.conversation import texts_of
+from packtool.text.conversations.turns import holds_turns
+from packtool.text.faults import bad_conversation
+
+_LONG = 30
+"""Words of a text that is hardly left out on purpose."""
+_NAMED = "name it with its option, or name what is to be read with --prompt and --completion, or --conversations"
+
+
+def missed(name: str, value: Any, read: Iterable[Any], *, beside_text: bool = False) -> str:
+    """Return what a field that is not read holds, in words, if it is hardly left out on purpose; "" for any other.
+
+    Args:
+        read: the values that are read: what they say is not missed.
+        beside_text: a text is read, not a conversation.
+
+    >>> missed("rationale", "It is so.", []), missed("cot_type", "math", []), missed("prompt", "Why so?", ["Why so?"])
+    ('the name of reasoning', '', '')
+    """
+    kind = hardly_left_out(name, beside_text=beside_text)
+    if kind in ("mark", "list of marks"):
+        return "" if isinstance(value, str) else f"the name of {LEFT_OUT[kind]}"
+    texts = [text.strip() for text in texts_of(value)]
+    what = _in_words(kind, value, texts)
+    if not what:
+        return ""
+    said = "\n".join(texts_of(list(read)))
+    return _in_words(kind, value, [text for text in texts if text not in said])
+
+
+def _in_words(kind: str, value: Any, texts: Iterable[str]) -> str:
+    """Return what a field of this kind with these texts is, if it is hardly left out on purpose; "" for any other."""
+    words = [len(text.split(None, _LONG)) for text in texts]
+    if kind and sum(words) > (kind != "answer"):  # an answer may be a word
+        return f"the name of {LEFT_OUT[kind]}"
+    if words and holds_turns(value):
+        return "messages"
+    return "a long text" if max(words, default=0) > _LONG else ""
+
+
+def unread_in(
+    record: Mapping[str, Any], known: Collection[str], read: Mapping[str, Any], *, refuse: bool
+) -> tuple[str, ...]:
+    """Return the names of the fields of a record that hold something, and are not read.
+
+    Args:
+        known: fields that are told of already, as the first record has them.
+        read: the values that are read, by their fields.
+        refuse: whether what is hardly left out on purpose is refused.
+
+    Raises:
+        Fault: a field is refused.
+    """
+    names = [name for name in record if name not in known and name not in read and is_something(record[name])]
+    for name in names if refuse else ():
+        what = hardly_left_out(name) and missed(name, record[name], read.values())
+        if what:
+            raise bad_conversation(f"{name} ({what}) is not read, and the first record lacks it", _NAMED)
+    return tuple(names)
+
+
+def is_something(value: Any) -> bool:
+    """Return whether a field holds something: neither null nor an empty text, list or object."""
+    return value is not None and value not in ("", [], {})
