@@ -71,9 +71,10 @@ def nothing_left(documents: StoredDocuments, asked: Asked) -> UsageError:
     counts = counts_of(documents.codes, documents.lengths)[0].tolist()
     taking = "--mix" if asked.tokens is None else "--tokens"
     flags = Counter(dict(zip([taking, *(rule.flag for rule in RULES)], counts, strict=True)))
-    [(flag, most)] = flags.most_common(1)
+    [(flag, most), *others] = flags.most_common()
     if flag == "--holdout" and asked.part == "holdout":
         what = f"{asked.holdout} holds out none of the {total:,} documents"
         return UsageError("nothing-chosen", what, remedy="hold out more, or a number of documents", where=flag)
-    what = f"leaves out {most:,} of {total:,} documents, so none is left"
+    too = "".join(f", {other} {count:,}" for other, count in others if count)
+    what = f"leaves out {most:,} of {total:,} documents{too}, so none is left"
     return UsageError("nothing-chosen", what, remedy="loosen it", where=flag)

@@ -127,7 +127,7 @@ def export(values: GivenValues, terminal: Terminal) -> None:
         if manifest.sequence_lengths:
             kind = "row"
         held = f"{plural(manifest.sequences, kind)}, {plural(manifest.tokens, 'token')}"
-        lines = [f"{held}, in the format of {values['format']}.", *not_kept(manifest.lost)]
+        lines = [f"{held}, as {values['format']}.", *not_kept(manifest.lost)]
     show_exchange(result, terminal, {"manifest": manifest}, lines)
 
 
@@ -332,7 +332,7 @@ def verify(values: GivenValues, terminal: Terminal) -> None:
         say(f"packtool: error[{problem.code}]: {problem.typed()}")
     if not result.problems and not terminal.json and not terminal.quiet:
         held = ", ".join(map(plural, (result.files, result.bytes, result.tokens), ("file", "byte", "token")))
-        echo(f"{result.path}: sound. {held}.")
+        echo(f"{result.path}: nothing wrong in {held}.")
     if result.tokenizer is not None and not terminal.json and not terminal.quiet:
         echo(f"{result.tokenizer.tokenizer}: {result.tokenizer.summary}")
     raise typer.Exit(1 if result.problems else 0)

@@ -77,23 +77,24 @@ def source_lines(report: PackedReport, path: Path | str) -> list[str]:
     asked, lines = manifest.choice.options, []
     for number, (name, source) in enumerate(zip(input_names(path, manifest.inputs), report.sources, strict=False)):
         amounts = f"{plural(source.documents, 'document')}, {plural(source.tokens, 'token')}"
-        lines.append(f"{visible(name)}: {amounts}{_share(source, asked)}")
+        share = _share(source, asked) if len(report.sources) > 1 else ""
+        lines.append(f"store {visible(name)}: {amounts}{share}")
         lines += [f"  {line}" for line in (*_epochs(source, asked), *_left_out(source, asked))]
         for mix in report.source_mix:
             lines += [f"  {line}" for line in _in_batches(mix, number)]
     if "holdout_bound" in asked:
         amount, again = parse_part(asked["holdout"]).in_words(), shlex.quote(str(path))
-        lines.append(f"The hold-out of {amount} is drawn from these stores; for others: --holdout-of {again}")
+        lines.append(f"To hold these {amount} out of other stores, too: --holdout-of {again}")
     return lines
 
 
 def _share(source: PackedSourceFigures, asked: Options) -> str:
-    """Say which share of all tokens a store has, and which one was asked for if that was another."""
+    """Say which share of all tokens a store has, and which one it was to have, where tokens were divided."""
     from packtool.report.figures import percent
 
     got = f", {percent(source.token_share)} of all"
     wanted = percent(source.asked_share)
-    if "mix" not in asked or wanted == percent(source.token_share):
+    if "tokens" not in asked or wanted == percent(source.token_share):
         return got
     return f"{got} ({wanted} asked)"
 
@@ -105,7 +106,7 @@ def _epochs(source: PackedSourceFigures, asked: Options) -> Iterator[str]:
     if "mix" not in asked:
         return
     line = f"{decimal(source.epochs)} epochs"
-    if decimal(source.asked_epochs) != decimal(source.epochs):
+    if "tokens" not in asked and decimal(source.asked_epochs) != decimal(source.epochs):
         line += f" ({decimal(source.asked_epochs)} asked)"
     if source.repeated_tokens:
         line += f", {plural(source.repeated_tokens, 'token')} packed again in further ones"
@@ -128,7 +129,7 @@ def _in_batches(mix: BatchShares, number: int) -> Iterator[str]:
     least, most = percent(mix.sources[number].min), percent(mix.sources[number].max)
     if least != most:
         rows = f"{mix.batch_size:,} rows of {mix.sequence_length:,} tokens"
-        yield f"in a batch of {rows}: {least} to {most} of the tokens"
+        yield f"{least} to {most} of the tokens of a batch of {rows}"
 
 
 def _manifest_of(path: Path | str) -> PackedManifest:

@@ -29,6 +29,7 @@ def show_store(result: TokenizeResult, terminal: Terminal) -> None:
 
 
 def _store_lines(result: TokenizeResult) -> list[str]:
+    from packtool.commands.path_info import length_to_try
     from packtool.formats.token_store import TokenStore
     from packtool.outputs.tokenizer_files import is_default
 
@@ -59,7 +60,8 @@ def _store_lines(result: TokenizeResult) -> list[str]:
         if "trained_tokens" in counts:
             lines.append(f"To see what trains: packtool show {shlex.quote(str(result.path))} --document 0")
         lines.append(f"Wrote {result.path}. What each strategy would make of it:")
-        lines.append(f"packtool stats {shlex.quote(str(result.path))} --compare all --sequence-length 2048")
+        length = length_to_try(tokens)
+        lines.append(f"packtool stats {shlex.quote(str(result.path))} --compare all --sequence-length {length}")
     return lines
 
 

@@ -37,7 +37,7 @@ def info(options: InfoArguments) -> Info:
         return _file(path)
     if path.is_dir():
         return _directory(path)
-    raise DataError("not-a-file", "a pipe or device", remedy="give a file or directory", where=str(path))
+    raise DataError("not-a-file", "neither a file nor a directory", remedy="give a file or directory", where=str(path))
 
 
 def _directory(path: Path) -> Info:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from packtool.commands.made_by import command_again, excluded_by, tokenizer_named
-from packtool.commands.path_info import Info, free_name
+from packtool.commands.path_info import Info, free_name, length_to_try
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import UNFINISHED
@@ -24,7 +24,6 @@ from packtool.formats.schema import (
     KeptColumn,
     Manifest,
     PackedManifest,
-    Shuffle,
     StoreManifest,
     listed_files,
 )
@@ -36,7 +35,7 @@ from packtool.outputs.tokenizer_files import describe_tokenizer
 from packtool.places.place import Place
 from packtool.planning.metrics.ratios import ratio
 from packtool.report.choice_words import choice_in_words
-from packtool.report.figures import percent
+from packtool.report.figures import order_in_words, percent
 from packtool.support.decoding import from_json
 from packtool.support.sizes import plural, show_bytes
 
@@ -89,9 +88,10 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
     quoted = shlex.quote(str(place))
     if isinstance(manifest, StoreManifest):
         facts = _of_store(place, manifest)
+        length = length_to_try(manifest.counts["tokens"])
         following = [
-            f"packtool stats {quoted} --compare all --sequence-length 2048",
-            f"packtool pack {quoted} -o {free_name('packed')} --strategy bfd --sequence-length 2048",
+            f"packtool stats {quoted} --compare all --sequence-length {length}",
+            f"packtool pack {quoted} -o {free_name('packed')} --strategy bfd --sequence-length {length}",
             f"packtool show {quoted} --document 0",
         ]
     elif isinstance(manifest, PackedManifest):
@@ -164,7 +164,7 @@ def _of_packed(place: Place, manifest: PackedManifest, size: int) -> dict[str, A
         "documents": manifest.documents,
         "tokenizer": describe_tokenizer(manifest.tokenizer, tokenizer_named([place])),
         "EOS": f"{manifest.tokenizer.eos_token} ({manifest.tokenizer.eos_id})",
-        "order": _order_of(manifest.shuffle),
+        "order": order_in_words(manifest.shuffle),
         "ordered by": ",".join(manifest.options.get("order_by", ())) or None,
         **_choice_of(place, manifest),
     }
@@ -228,12 +228,6 @@ def _trained(trained: int | None, tokens: int) -> str | None:
     if trained is None:
         return None
     return f"{trained:,} ({percent(ratio(trained, tokens))})"
-
-
-def _order_of(shuffle: Shuffle | None) -> str:
-    if shuffle is None:
-        return "as in the corpus"
-    return f"{shuffle.method} shuffle, seed {shuffle.seed}, epoch {shuffle.epoch}"
 
 
 def _unfinished(place: Place, there: Mapping[str, int]) -> Info:

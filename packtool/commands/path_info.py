@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+_ROWS = 64
+"""Rows by which strategies can be told apart."""
+
 
 @dataclass(frozen=True)
 class Info:
@@ -29,6 +32,18 @@ class Info:
     missing: list[str] = field(default_factory=list)
     parts: list[Info] = field(default_factory=list)
     next: list[str] = field(default_factory=list)
+
+
+def length_to_try(tokens: int) -> int:
+    """Return a length of rows for a command to begin with: 2048, or less where that would make few rows.
+
+    >>> length_to_try(10_000_000), length_to_try(40_000), length_to_try(0)
+    (2048, 512, 128)
+    """
+    length = 2048
+    while length > 128 and tokens < _ROWS * length:
+        length //= 2
+    return length
 
 
 def free_name(name: str) -> str:

@@ -16,7 +16,7 @@ _REASONS = {
     "duplicates": "copies of earlier ones",
     "other_shard": "of other shards",
     "not_sampled": "not in the sample",
-    "not_drawn": "more than was asked of the store",
+    "not_drawn": "beyond the amount asked",
 }
 """Why documents were left out, by the names in manifests; other names say it themselves."""
 _OTHER_SIDE = {"train": "held out for validation", "holdout": "kept for training"}

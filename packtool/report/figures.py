@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any
 
+from packtool.formats.schema import Shuffle
 from packtool.planning.metrics.homogeneity import Homogeneity
 
 UNKNOWN = "–"
@@ -97,6 +98,30 @@ def times_random(homogeneity: Homogeneity) -> float | None:
     if not homogeneity.random_rows:
         return None
     return homogeneity.between_rows / homogeneity.random_rows
+
+
+def order_in_words(shuffle: Shuffle | None, order_by: Sequence[str] = ()) -> str:
+    """Say in which order rows are.
+
+    Args:
+        shuffle: as manifests record it; None where rows keep the order of their documents.
+        order_by: fields that put the documents in order before.
+
+    >>> order_in_words(None), order_in_words(Shuffle(method="atom", seed=42, epoch=1, atom_size=64))
+    ('corpus order', 'atoms of 64 tokens shuffled, seed 42, epoch 1')
+    """
+    ordered = f"ordered by {','.join(order_by)}" if order_by else ""
+    if shuffle is None:
+        return ordered or "corpus order"
+    if shuffle.method != "atom":
+        how = f"{shuffle.method} shuffle"
+    elif shuffle.atom_size:
+        how = f"atoms of {count(shuffle.atom_size)} tokens shuffled"
+    else:
+        how = "rows shuffled"
+    lead = f"{ordered}, then " if ordered else ""
+    epoch = f", epoch {shuffle.epoch}" if shuffle.epoch else ""
+    return f"{lead}{how}, seed {shuffle.seed}{epoch}"
 
 
 def options_in_words(options: Mapping[str, Any]) -> str:

@@ -7,8 +7,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from packtool.outputs.tokenizer_files import is_default
 from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.summary import Metrics
@@ -17,7 +15,7 @@ from packtool.report.blend_tables import left_out, often_repeated, sources_table
 from packtool.report.blend_types import BlendReport, Report
 from packtool.report.charts import Bin, Series
 from packtool.report.choice_words import choice_in_words
-from packtool.report.figures import count, number, options_in_words, percent, short
+from packtool.report.figures import count, number, options_in_words, order_in_words, percent, short
 from packtool.report.tables import Cell, Table, TableColumn, name_of
 from packtool.report.types import (
     Advice,
@@ -102,10 +100,7 @@ def _packed_with(report: MeasuredReport) -> Iterator[tuple[str, str]]:
     yield from _tokenizer(report)
     if report.command is not None:
         yield "made by", report.command
-    if report.shuffle:
-        yield "order", options_in_words(msgspec.to_builtins(report.shuffle))
-    else:
-        yield "order", "that of the corpus"
+    yield "order", order_in_words(report.shuffle, report.options.get("order_by", ()))
 
 
 def _tried_on(report: StoreReport) -> Iterator[tuple[str, str]]:

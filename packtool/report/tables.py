@@ -157,16 +157,25 @@ _STAGES = {
     "added": "of the shortest documents of rows that would hold more: what the limit costs",
 }
 """The steps that make rows, by their names in reports."""
+MARKS = "* the best of its column   ! why a strategy is not recommended"
+"""What the marks of strategies mean in a terminal."""
 ALIKE = "variance of log length between rows, times that of random rows; 1 is as mixed as random"
 
 
 class Account(NamedTuple):
-    """A line of the ledger."""
+    """A line of the ledger: an amount, or a part of the amount above it."""
 
     name: str
     tokens: int
-    whole: int
+    whole: int | None  # the amount that it is a part of; None of what is an amount itself
     note: str = ""
+
+    @property
+    def share(self) -> str:
+        """The part in words; empty for an amount, which is all of itself."""
+        if self.whole is None:
+            return ""
+        return percent(ratio(self.tokens, self.whole))
 
 
 class Fact(NamedTuple):
@@ -209,14 +218,14 @@ def ledger_table(ledger: Ledger) -> Table[Account]:
     groups = []
     if ledger.left_out or ledger.packed_again:
         accounts = [
-            Account("text of the stores", stored, stored),
+            Account("text of the stores", stored, None),
             Account("  left out", ledger.left_out, stored),
             Account("  packed again", ledger.packed_again, stored, "in further epochs"),
         ]
         groups.append([account for account in accounts if account.tokens])
     groups.append(
         [
-            Account("input text", text, text),
+            Account("input text", text, None),
             Account("  placed", ledger.placed, text, "in rows"),
             Account("  dropped", ledger.dropped, text),
         ]
@@ -225,7 +234,7 @@ def ledger_table(ledger: Ledger) -> Table[Account]:
         why = "pieces of cut conversations in which nothing trains"
         groups[-1].append(Account("  untrained", ledger.untrained, text, why))
     accounts = [
-        Account("output", output, output, plural(ledger.rows, "row")),
+        Account("output", output, None, plural(ledger.rows, "row")),
         Account("  placed", ledger.placed, output, "text"),
         Account("  repeated", ledger.repeated, output, "text that an earlier row has, too"),
         Account("  EOS", ledger.eos, output, eos),
@@ -245,7 +254,7 @@ def ledger_table(ledger: Ledger) -> Table[Account]:
     columns: list[TableColumn[Account]] = [
         TableColumn("tokens", lambda line: line.name, words=True),
         TableColumn("", lambda line: line.tokens, count),
-        TableColumn("share", lambda line: ratio(line.tokens, line.whole), percent),
+        TableColumn("share", lambda line: line.share),
         TableColumn("", lambda line: line.note, words=True),
     ]
     return Table("", columns, [("", group) for group in groups])
@@ -460,8 +469,8 @@ def strategies_table(comparison: Comparison) -> Table[Trial]:
     if comparison.entries[0].metrics.steps_per_epoch is not None:  # a batch size was given
         columns.append(_trial_figure("steps_per_epoch"))
     marked = (
-        "The best figure of each row length is marked, but not of strategies that cut more than half of the documents "
-        "that fit a row, or pad more than a quarter: those figures have an exclamation mark."
+        "Strategies that cut more than half of the documents that fit a row, or pad more than a quarter, are not "
+        "recommended."
     )
     return Table(
         "Strategies",

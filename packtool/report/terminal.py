@@ -21,7 +21,7 @@ from packtool.outputs.tokenizer_files import is_default
 from packtool.report import tables
 from packtool.report.blend_tables import left_out, sources_table, stages_table, weight_bars
 from packtool.report.blend_types import BlendReport, Report
-from packtool.report.figures import count, number, short
+from packtool.report.figures import count, number, order_in_words, short
 from packtool.report.tables import Cell, Table, TableColumn
 from packtool.report.types import (
     Advice,
@@ -116,25 +116,8 @@ def _print_headline(report: PackedReport, console: Console) -> None:
     if report.buckets:
         lengths = " / ".join(count(bucket.sequence_length) for bucket in report.buckets)
         rows = f"rows of {lengths} tokens · "
-    console.print(Text.assemble((report.strategy, "bold"), f" · {rows}{_order(report)}"))
-
-
-def _order(report: PackedReport) -> str:
-    shuffle = report.shuffle
-    order = ""
-    if "order_by" in report.options:
-        order = f"ordered by {','.join(report.options['order_by'])}"
-    if shuffle is None:
-        return order or "corpus order"
-    if order:
-        order += ", then "
-    order += f"{shuffle.method} shuffle"
-    if shuffle.atom_size:
-        order += f" (A = {count(shuffle.atom_size)})"
-    order += f", seed {shuffle.seed}"
-    if shuffle.epoch:
-        order += f", epoch {shuffle.epoch}"
-    return order
+    order = order_in_words(report.shuffle, report.options.get("order_by", ()))
+    console.print(Text.assemble((report.strategy, "bold"), f" · {rows}{order}"))
 
 
 def _print_blend(report: BlendReport, console: Console, *, full: bool) -> None:
@@ -207,6 +190,7 @@ def _print_documents(report: StoreReport, console: Console, *, full: bool) -> No
     if comparison is not None:
         for table in _comparison_tables(comparison, full=full):
             print_table(table, console, full=full)
+        console.print(Text(tables.MARKS, "dim"))
         if full and comparison.advice:
             _print_advice(comparison.advice, console)
 

@@ -126,6 +126,6 @@ exclude = "eval"
 
 def test_the_summary_says_how_others_take_it(stores: list[Path], tmp_path: Path, shell: Shell) -> None:
     said = shell("pack", stores[0], "-o", tmp_path / "p", "-L", 32, "--strategy", "bfd", "--holdout", "5 documents")
-    assert f"The hold-out of 5 documents is drawn from these stores; for others: --holdout-of {tmp_path / 'p'}" in said
+    assert f"To hold these 5 documents out of other stores, too: --holdout-of {tmp_path / 'p'}" in said
     with pytest.raises(UsageError, match="holdout: leaves out 2 of 2 documents"):
         pack([store_of(tmp_path / "few", ["a", "b"])], tmp_path / "q", holdout="5 documents")

@@ -220,7 +220,7 @@ def test_strategies_that_do_not_keep_neighbours_warn(stores: list[Path], tmp_pat
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--strategy", "concat"], "ordered by -date,repo, then atom shuffle, seed 42"),
+        (["--strategy", "concat"], "ordered by -date,repo, then rows shuffled, seed 42"),
         (["--strategy", "concat"], "atoms of 32 tokens apart"),
         (["--strategy", "padding"], "of the pairs of tokens in a row are of documents with the same date"),
         (["--strategy", "best-fit-in-order", "--no-shuffle"], "· ordered by -date,repo tokens"),

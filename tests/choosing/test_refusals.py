@@ -32,6 +32,10 @@ from tests.choosing.web_and_wiki import pack
         ({"mix": ["web=1x", "web=1x", "wiki=1x"]}, "web is named twice"),
         ({"mix": ["web"]}, "'web' asks nothing of a store"),
         ({"mix": ["web=0", "wiki=0"]}, "mix: leaves out 300 of 300 documents, so none is left"),
+        (
+            {"mix": ["web=0", "wiki=1x"], "where": "store == 'web'"},
+            "mix: leaves out 200 of 300 documents, where 100, so none is left",
+        ),
         ({"holdout": "0.001%", "part": "holdout"}, "holdout: 0.001% holds out none of the 300 documents"),
         ({"min_tokens": 500}, "min_tokens: leaves out 300 of 300 documents, so none is left"),
         (

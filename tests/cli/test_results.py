@@ -85,9 +85,9 @@ def test_sources_of_a_mixture_are_summed_up(place: Path, shell: Shell) -> None:
     web_and_wiki(place)
     done = shell("pack", "web", "wiki", "-o", "x", "--strategy", "bfd", "-L", "32", "--mix", "web=1x,wiki=2x")
     assert re.search(
-        r"\nwiki: 200 documents, 2,834 tokens, [\d.]+% of all\n  2 epochs, 1,417 tokens packed again", done
+        r"\nstore wiki: 200 documents, 2,834 tokens, [\d.]+% of all\n  2 epochs, 1,417 tokens packed again", done
     )
-    assert re.search(r"\n  in a batch of 64 rows of 32 tokens: [\d.]+% to [\d.]+% of the tokens\n", done)
+    assert re.search(r"\n  [\d.]+% to [\d.]+% of the tokens of a batch of 64 rows of 32 tokens\n", done)
     assert re.search(r"\n  packed again +1,317 +[\d.]+%  in further epochs\n", done)
     assert "  placed " in done
     assert "once" not in done
@@ -96,12 +96,12 @@ def test_sources_of_a_mixture_are_summed_up(place: Path, shell: Shell) -> None:
 def test_only_what_was_wanted_or_differs_is_told(place: Path, shell: Shell) -> None:
     web_and_wiki(place)
     done = shell("pack", "web", "wiki", "-o", "x", "--strategy", "bfd", "-L", "4096", "--holdout", "5")
-    for absent in ("asked", "epoch", "nothing", "in a batch", "packed again", "repeated", "worker"):
+    for absent in ("asked", "epoch", "nothing", "of a batch", "packed again", "repeated", "worker"):
         assert absent not in done, absent
     assert re.search(
-        r"\nweb: \d+ documents, [\d,]+ tokens, [\d.]+% of all\n  left out: \d held out for validation\n", done
+        r"\nstore web: \d+ documents, [\d,]+ tokens, [\d.]+% of all\n  left out: \d held out for validation\n", done
     )
-    assert "\nThe hold-out of 5 documents is drawn from these stores" in done
+    assert "\nTo hold these 5 documents out of other stores, too: --holdout-of " in done
     assert " asked" not in shell("info", "x") + shell("stats", "x", "--html", "x.html") + Path("x.html").read_text()
     typed = [
         "pack",

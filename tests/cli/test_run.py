@@ -134,12 +134,12 @@ def test_stages_say_what_their_commands_say(here: Path, shell: Shell) -> None:
     by_commands = ""
     for command in commands:
         by_commands += shell(*shlex.split(command)).replace("--holdout-of packed", "--holdout-of out/packed")
-    facts = ("left out", "held out for validation", "The hold-out of 20 documents", "same n", "Not kept", "No document")
+    facts = ("left out", "held out for validation", "To hold these 20 documents", "same n", "Not kept", "No document")
     for fact in facts:
         [line, *_] = [line for line in by_commands.splitlines() if fact in line]
         assert " ".join(line.split()[:9]) in said, fact
     stages = json.loads(shell("run", "c.toml", "-i", "in.jsonl", "-o", "out", "--json"))["stages"]
-    [rows] = re.findall(r"\n(\d+) rows, [\d,]+ tokens, in the format of mds\.\n", by_commands)
+    [rows] = re.findall(r"\n(\d+) rows, [\d,]+ tokens, as mds\.\n", by_commands)
     assert stages[2]["figures"]["sequences"] == int(rows)
     assert stages[0]["counts"]["filtered"] == 10
     assert set(stages[1]["report"]["sources"][0]["left_out"]) == {"not_where", "other_side"}

@@ -59,7 +59,7 @@ def test_on_the_command_line(stores: dict[str, Path], tmp_path: Path, shell: She
     assert f"would read 15 documents, 294 tokens\nwould write to {out}, which is new (" in said
     printed = shell("export", stores["small"], "-o", out, "--format", "olmo")
     assert printed.splitlines() == [
-        "15 documents, 294 tokens, in the format of olmo.",
+        "15 documents, 294 tokens, as olmo.",
         "Not kept: where documents end, except for the EOS after each.",
         "Not kept: the tokens at the end of each file that fill no row of its reader.",
         f"Wrote {out}.",

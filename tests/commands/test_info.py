@@ -32,14 +32,14 @@ def test_a_token_store(place: Path, shell: Shell) -> None:
     text = shell("info", "store")
     assert text.startswith("store: token store, whole\n  documents   3\n  tokens      84\n")
     assert "\n  tokenizer   sha256 000000000000\n  EOS         <eos> (0)\n" in text
-    assert "  packtool pack store -o packed-2 --strategy bfd --sequence-length 2048\n" in text
+    assert "  packtool pack store -o packed-2 --strategy bfd --sequence-length 128\n" in text
 
 
 def test_a_packed_dataset(place: Path, shell: Shell) -> None:
     text = shell("info", "packed")
     assert text.startswith("packed: packed dataset, whole\n  strategy         concat\n  sequence length  16\n")
     assert "  rows             6\n" in text
-    assert "  order            atom shuffle, seed 42, epoch 0\n" in text
+    assert "  order            rows shuffled, seed 42\n" in text
     assert "  packtool stats packed\n" in text
 
 
@@ -230,7 +230,7 @@ def test_nothing(place: Path) -> None:
 def test_a_pipe(tmp_path: Path, shell: Shell) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert shell.refused("info", tmp_path / "pipe") == (
-        f"packtool: error[not-a-file]: {tmp_path / 'pipe'}: a pipe or device. Give a file or directory.\n"
+        f"packtool: error[not-a-file]: {tmp_path / 'pipe'}: neither a file nor a directory. Give a file or directory.\n"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import numpy as np
 import pytest
@@ -61,6 +62,7 @@ def test_a_comparison_begins_at_once_and_fits_80_columns(full: bool) -> None:
     assert [line for line in lines if line != line.rstrip()] == []
     tables = [line for line in lines if line.startswith(("concat ", "first-fit-shuffle", "bfd-extra "))]
     assert len(tables) >= 6
+    assert "* the best of its column   ! why a strategy is not recommended" in lines
     assert all(len(line) <= 80 and line[-1] in "0123456789%×k" for line in tables)
 
 
@@ -81,10 +83,11 @@ def printed(report: PackedReport, *, full: bool = True) -> str:
 def test_fits_eighty_columns(report: PackedReport) -> None:
     text = printed(report)
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
-    assert "atom shuffle (A = 8,192), seed 42, epoch 1" in text
+    assert "atoms of 8,192 tokens shuffled, seed 42, epoch 1" in text
     for word in ("padding", "cut, of all", "concatenation", "context", "steps", "Document length"):
         assert word in text
     assert "█" in text
+    assert re.search(r"^(input text|output) +[\d,]+ +(\d rows?)?$", text, re.M), "an amount is no share of itself"
 
 
 def test_the_answer_takes_twenty_lines(report: PackedReport) -> None:

@@ -44,7 +44,8 @@ def open_raw(location: str) -> Any:
     if is_remote(location):
         return StoreFile(*in_store(location))
     if not stat.S_ISREG(Path(location).stat().st_mode):  # asked before: to open a pipe waits for a writer
-        what, remedy = "a device or socket, or a pipe among other files", "name it itself, or pipe it in, and give -"
+        what = "neither a file nor a directory"
+        remedy = "give a file; to read a pipe, give it as the only input, or as -"
         raise DataError("not-a-file", what, remedy=remedy, where=shown(location))
     return io.FileIO(location)
 

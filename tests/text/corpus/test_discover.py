@@ -109,7 +109,7 @@ def test_a_folder_of_save_to_disk_is_read_by_its_state(tmp_path: Path) -> None:
 
 
 def test_a_device_is_refused() -> None:
-    with pytest.raises(DataError, match="or pipe it in, and give -"):
+    with pytest.raises(DataError, match="to read a pipe, give it as the only input"):
         files(Path("/dev/null"))
 
 
