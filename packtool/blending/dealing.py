@@ -45,10 +45,6 @@ class Dealing:
     Raises:
         Exhausted: no source has rows left.
 
-    Attributes:
-        ends: (blocks + 1) the first samples of the blocks, and the sample after the last block.
-        given: (blocks + 1, sources) rows that each source has given before these samples.
-
     >>> from fractions import Fraction
     >>> from packtool.blending.schedule import Stage
     >>> stage = Stage(0, {"a": Fraction(7), "b": Fraction(3)})
@@ -62,8 +58,8 @@ class Dealing:
     ) -> None:
         pieces, names = schedule.pieces, schedule.names
         first, before = (0, {}) if base is None else base
-        self.ends = _bounds(pieces, first, schedule.samples)
-        self.given = np.empty((len(self.ends), len(names)), np.int64)
+        self.ends = _bounds(pieces, first, schedule.samples)  # (blocks + 1) first sample of each block; then the end
+        self.given = np.empty((len(self.ends), len(names)), np.int64)  # (blocks + 1, sources) rows given before them
         self.given[0] = [before.get(name, 0) for name in names]
         limits = dict(schedule.limits)
         for name in gone:

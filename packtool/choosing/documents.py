@@ -28,18 +28,13 @@ def names_of(places: Iterable[Place]) -> StoreNames:
 
 
 class StoredDocuments:
-    """The documents of several stores, numbered store by store.
-
-    Attributes:
-        names: finds a store by its name.
-        arrays: makes arrays as long as the documents.
-    """
+    """The documents of several stores, numbered store by store."""
 
     def __init__(self, corpus: Corpus, arrays: Arrays = IN_MEMORY) -> None:
         self.stores = corpus.stores
-        self.names = names_of(store.place for store in corpus.stores)
+        self.names = names_of(store.place for store in corpus.stores)  # finds a store by its name
         self._corpus = corpus
-        self.arrays = arrays
+        self.arrays = arrays  # makes arrays as long as the documents
         self.firsts: list[int] = offsets_of(np.array([store.documents for store in self.stores], np.int64)).tolist()
         self._columns: dict[tuple[int, int, str], Any] = {}
 

@@ -32,15 +32,12 @@ class Interrupts:
 
     Args:
         arguments: of the command line, for what to say.
-
-    Attributes:
-        requested: one of them has come.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._arguments = list(arguments)
         self._said = threading.Event()
-        self.requested = False
+        self.requested = False  # an interrupt has come
 
     def guard(self) -> None:
         """Raise a KeyboardInterrupt at the first of these signals, and end the process if that does not end it soon.

@@ -81,13 +81,6 @@ class PackedBucket:
         has_loss: whether the dataset has a loss.
         index_only: its rows are gathered from token stores; only the manifest knows, since a bucket may be empty.
         unchanged: the dataset that files must be of, however late they are opened; None where nobody looks.
-
-    Attributes:
-        place: where the bucket lies.
-        shards: a (rows, sequence_length) array for every shard; empty if rows are gathered.
-        gather: function that gathers the rows; None if they are not to be read.
-        loss: the loss of the same rows, 1 for tokens that train, 0 for others; None if all train.
-        first_rows: first row of each shard, then the number of rows.
     """
 
     def __init__(
@@ -103,7 +96,7 @@ class PackedBucket:
         unchanged: Unchanged | None = None,
     ) -> None:
         self._dataset = dataset
-        self.place = dataset.below(entry.directory)
+        self.place = dataset.below(entry.directory)  # where the bucket lies
         self.entry = entry
         self.sequence_length = entry.sequence_length
         self.dtype = dtype
@@ -113,11 +106,11 @@ class PackedBucket:
         held: list[FileEntry] = list(filter(None, (getattr(shard, column) for shard in entry.shards)))
         self._files = [(self.place, file) for file in held]
         self.index_only = index_only
-        self.gather: Gather | None = None
+        self.gather: Gather | None = None  # gathers the rows; None if they are not to be read
         self._unchanged = unchanged
-        self.shards = open_arrays(self.place, held, dtype, keep, unchanged)
+        self.shards = open_arrays(self.place, held, dtype, keep, unchanged)  # (rows, sequence_length) of each; or empty
         self.first_rows = offsets_of(np.array([shard.rows for shard in entry.shards], np.int64))
-        self.loss: PackedBucket | None = None
+        self.loss: PackedBucket | None = None  # loss of the rows, 1 for tokens that train; None if all train
         """The loss of the tokens, read like tokens of a bucket of its own; None where all of them train."""
         if has_loss:
             self.loss = PackedBucket(

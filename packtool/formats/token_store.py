@@ -144,17 +144,13 @@ class TokenStore:
 
     Asking a store that was made with ``--no-provenance`` where documents came from raises a UsageError.
 
-    Attributes:
-        place: where it lies.
-        loss: arrays as long as the tokens of the shards, 1 for tokens that train, 0 for others; None if all train.
-
     Raises:
         DataError: missing, unfinished or damaged.
         UsageError: a packed dataset rather than a store.
     """
 
     def __init__(self, place: Typed) -> None:
-        self.place = place_of(place)
+        self.place = place_of(place)  # where the store lies
         manifest = manifests.read_as(self.place, StoreManifest)
         self.manifest = manifest
         self.dtype = np.dtype(manifest.dtype)
@@ -164,7 +160,7 @@ class TokenStore:
         self._origins: dict[int, MappedFile] = {}
         self.shards = open_arrays(self.place, [shard.tokens for shard in manifest.shards], self.dtype)
         self.offsets = open_arrays(self.place, [shard.offsets for shard in manifest.shards], OFFSET)
-        self.loss: Sequence[npt.NDArray[Any]] | None = None
+        self.loss: Sequence[npt.NDArray[Any]] | None = None  # 1 for tokens that train, by shard; None if all train
         masks = [shard.loss for shard in manifest.shards if shard.loss is not None]
         if masks:
             self.loss = open_arrays(self.place, masks, LOSS)
@@ -415,9 +411,6 @@ class TokenStore:
 class Corpus:
     """Several token stores, or documents chosen of them, as one sequence, numbered in the order given.
 
-    Attributes:
-        arrays: allocates arrays as long as the corpus.
-
     Raises:
         UsageError: the stores disagree on tokenizer, dtype or EOS.
     """
@@ -436,7 +429,7 @@ class Corpus:
         self._behind: I64 | None = None
         self._lengths: Ints | None = None
         self._starts: I64 | None = None
-        self.arrays = IN_MEMORY
+        self.arrays = IN_MEMORY  # allocates arrays as long as the corpus
 
     @cached_property
     def shards(self) -> Sequence[np.ndarray[Any, Any]]:

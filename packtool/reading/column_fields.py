@@ -57,9 +57,6 @@ class BlendedColumns:
     Args:
         sources: the columns of each dataset with their lists of names, by the name of the source.
 
-    Attributes:
-        names: the joined lists of names, by column.
-
     >>> both = BlendedColumns({"a": {"lang": ["de", "fr"]}, "b": {"lang": ["en", "fr"], "score": None}, "c": {}})
     >>> both.names
     {'lang': ['de', 'en', 'fr'], 'score': None}
@@ -69,7 +66,7 @@ class BlendedColumns:
 
     def __init__(self, sources: Mapping[str, Mapping[str, Names]]) -> None:
         self._sources = sources
-        self.names: dict[str, Names] = {}
+        self.names: dict[str, Names] = {}  # the joined lists of names, by column
         self._differ: dict[str, UsageError] = {}
         self._tables: dict[tuple[str, str], npt.NDArray[np.int32]] = {}
         for source in sources:

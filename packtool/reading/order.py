@@ -88,11 +88,6 @@ class Dealt:
         schedule: of the blend.
         extents: the size of each source.
         gone: names of sources without a path: all of their rows lie in the past of a run that is resumed.
-
-    Attributes:
-        blend, gone: as given.
-        base: where dealing began anew; None if it began with the run.
-        added: the stages that were added while training, in the order in which they were added.
     """
 
     endless = False
@@ -100,12 +95,12 @@ class Dealt:
     def __init__(
         self, blend: Blend, schedule: Schedule, extents: Mapping[str, Extent], gone: frozenset[str] = frozenset()
     ) -> None:
-        self.blend = blend
+        self.blend = blend  # the blend as given
         self._written = schedule
         self._extents = extents
-        self.gone = gone
-        self.base: Base | None = None
-        self.added: tuple[Stage, ...] = ()
+        self.gone = gone  # the past as given
+        self.base: Base | None = None  # where dealing began anew; None if it began with the run
+        self.added: tuple[Stage, ...] = ()  # stages that were added while training, as they were added
         self._dealing: Dealing | None = None
 
     @classmethod

@@ -25,10 +25,6 @@ class ArrowFile:
     Args:
         file: seekable.
 
-    Attributes:
-        is_stream: whether it is a stream, all of which may be read at once.
-        schema: of all batches.
-
     Raises:
         Fault: damaged; also from iterating, after the batches before the damage.
     """
@@ -36,7 +32,7 @@ class ArrowFile:
     def __init__(self, file: io.RawIOBase | Any) -> None:
         import pyarrow as pa
 
-        self.is_stream = file.read(len(_FILE)) != _FILE
+        self.is_stream = file.read(len(_FILE)) != _FILE  # a stream, all of which may be read at once
         self._ended = True
         if self.is_stream:
             longest = len(_END[0])
@@ -49,7 +45,7 @@ class ArrowFile:
         open_it = pa.ipc.open_stream if self.is_stream else pa.ipc.open_file
         try:
             self._reader = open_it(file, options=options)
-            self.schema = self._reader.schema
+            self.schema = self._reader.schema  # schema of all batches
             _read_names(self.schema)
         except UnicodeDecodeError:
             raise Fault("damaged-file", "the name of a column is not UTF-8") from None

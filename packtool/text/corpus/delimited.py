@@ -190,16 +190,12 @@ class _Lines:
 
 
 class _Raw(io.RawIOBase):
-    """A stream as the standard library wants it.
-
-    Attributes:
-        count: bytes that were read.
-    """
+    """A stream as the standard library wants it."""
 
     def __init__(self, stream: Readable) -> None:
         super().__init__()
         self._stream = stream
-        self.count = 0
+        self.count = 0  # bytes that were read
 
     def readable(self) -> bool:
         return True

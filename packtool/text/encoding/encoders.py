@@ -126,13 +126,10 @@ class ReferenceEncoder:
     Args:
         data: the tokenizer.json.
         special_as_text: encode special tokens that occur in a text as plain text.
-
-    Attributes:
-        tokenizer: the library's.
     """
 
     def __init__(self, data: bytes, *, special_as_text: bool = False) -> None:
-        self.tokenizer = shared_reference(data)
+        self.tokenizer = shared_reference(data)  # tokenizer of the library `tokenizers`
         if special_as_text:
             self.tokenizer = reference_tokenizer(data)
             self.tokenizer.encode_special_tokens = True

@@ -72,9 +72,6 @@ class Verified:
             character that is too new, a byte that has no entry, or an added token that is found elsewhere.
         recipe: of the encoder.
         often, seldom: one in this many texts is checked, at first and later.
-
-    Attributes:
-        checked: texts that were compared, probes not included.
     """
 
     def __init__(
@@ -88,7 +85,7 @@ class Verified:
     ) -> None:
         self.reference = reference
         self.recipe = recipe
-        self.checked = 0
+        self.checked = 0  # texts that were compared, probes not included
         self._fast = encode
         self._newer = table(*recipe.shape.newer) if recipe.shape.newer else None
         self._often = often

@@ -95,24 +95,18 @@ class Blocks:
     Args:
         output: the place of the blocks' files and records.
         engine: runs the blocks.
-
-    Attributes:
-        work: what the tasks share; another encoder may take over in it.
-        files: files of the corpus, in order.
-        done: results of the blocks that are done, by number.
-        earlier: numbers of blocks that an earlier run had done.
     """
 
     def __init__(self, work: tasks.Work, files: list[CorpusFile], engine: Engine, output: Output) -> None:
-        self.work = work
-        self.files = files
+        self.work = work  # what the tasks share; another encoder may take over in it
+        self.files = files  # files of the corpus, in order
         self.engine = engine
         self._plan = corpus_blocks.plan(files)
         self._blocks_of = Counter(spans[0].file for spans in self._plan)
         self._output = output
         self._kept = Pieces(output, "block", tasks.BlockResult, tasks.BlockResult.files)
-        self.done = self._kept.found(range(len(self._plan)), engine)
-        self.earlier = frozenset(self.done)
+        self.done = self._kept.found(range(len(self._plan)), engine)  # results of the finished blocks, by number
+        self.earlier = frozenset(self.done)  # numbers of blocks that an earlier run had done
         # An earlier run may have found the fast encoder wrong: this one must not begin with it again.
         self._fallback = Pieces(output, "fallback", str)
         fallback = self._fallback.recorded([0])

@@ -29,11 +29,6 @@ class ShardWriter:
         block: number of the block, the part of the corpus that one task tokenizes; it is in the names of the shards.
         tokenizer: its EOS ends every document, and its BOS, if it has one, begins every document.
         column_names: fields of the records that are kept with the tokens, as text.
-
-    Attributes:
-        tokens: number of tokens stored so far, EOS and BOS included.
-        trained: number of tokens that train (whose loss is 1); 0 if the documents have no loss, where all train.
-        shards: entries of the shards written so far, numbered from 0.
     """
 
     def __init__(self, directory: Path, block: int, tokenizer: TokenizerInfo, column_names: Sequence[str] = ()) -> None:
@@ -41,9 +36,9 @@ class ShardWriter:
         self._block = block
         self._tokenizer = tokenizer
         self._column_names = column_names
-        self.tokens = 0
-        self.trained = 0
-        self.shards: list[TokenShard] = []
+        self.tokens = 0  # tokens stored so far, EOS and BOS included
+        self.trained = 0  # tokens that train; 0 if the documents have no loss, where all train
+        self.shards: list[TokenShard] = []  # entries of the shards written so far, numbered from 0
         self._begin()
 
     def _begin(self) -> None:
