@@ -75,13 +75,6 @@ def test_every_strategy_packs_a_mixture_that_verifies_against_its_stores(
     assert packtool.verify(tmp_path / "s", store=stores).problems == []
 
 
-def test_a_mixture_is_the_same_for_any_number_of_workers_and_memory(stores: list[Path], tmp_path: Path) -> None:
-    options: dict[str, Any] = {"mix": ["web=1.3x", "wiki=3x"], "holdout": "10%", "strategy": "concat"}
-    pack(stores, tmp_path / "one", workers=1, **options)
-    pack(stores, tmp_path / "two", workers=2, memory="20kB", **options)
-    assert contents(tmp_path / "one") == contents(tmp_path / "two")
-
-
 @pytest.mark.parametrize(
     "options",
     [

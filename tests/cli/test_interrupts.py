@@ -7,14 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import packtool
 from tests.cli.running import ENVIRONMENT
-from tests.stores import contents, write_store, write_uniform_store
+from tests.stores import contents, write_store
 
 # A disk so slow that reading one batch takes minutes, and the grace that a command has is as short as a test wants it.
 SLOW_DISK = """
@@ -214,16 +213,3 @@ main(sys.argv[1:])
 
 def test_interrupts_that_come_at_once(here: Path) -> None:
     assert interrupt(["-c", TWICE], ["info", "store"], signal.SIGINT) == (130, "packtool: interrupted\n")
-
-
-def test_ctrl_c_leaves_nothing_that_looks_whole(place: Path) -> None:
-    write_uniform_store(place / "large", 20_000, 400)
-    command = [sys.executable, "-m", "packtool", "pack", "large", "-o", "p", "--strategy", "concat", "-L", "16"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
-    while not (place / "p" / "unfinished").exists():
-        time.sleep(0.001)
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate()
-    assert process.returncode == 130
-    assert error == "packtool: interrupted; with --resume, what is finished is kept\n"
-    assert not (place / "p" / "manifest.json").exists()

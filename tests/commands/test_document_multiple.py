@@ -110,13 +110,6 @@ def test_batches_are_those_of_a_naive_recount(strategy: str, index_only: bool, s
     assert report.ledger.rounding == dataset.manifest.ledger.rounding
 
 
-def test_an_index_has_the_rows_that_are_written(store: Path, tmp_path: Path) -> None:
-    for index_only in (False, True):
-        packtool.pack(store, tmp_path / f"{index_only}", index_only=index_only, **options_of("bfd"))
-    written, index = packtool.open(tmp_path / "False"), packtool.open(tmp_path / "True")
-    np.testing.assert_array_equal(written[:], index[:])
-
-
 def test_a_multiple_of_one_writes_the_same_bytes(store: Path, tmp_path: Path) -> None:
     given = {"strategy": "bfd", "sequence_length": 64}
     packtool.pack(store, tmp_path / "without", **given)

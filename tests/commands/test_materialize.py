@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 import packtool
-from packtool.errors import DataError, UsageError
+from packtool.errors import DataError
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import listed_files
 from tests.interrupting import flip
 from tests.making import Make
-from tests.stores import contents, rewrite
+from tests.stores import contents
 
 OPTIONS: dict[str, Any] = {"strategy": "bfd", "sequence_length": 64, "shard_tokens": 1024}
 CONFIG = """
@@ -90,24 +90,6 @@ def test_a_flipped_bit_of_the_table_is_named(place: Path) -> None:
     assert [str(each.where) for each in problems if each.code in ("wrong-checksum", "damaged-shard")] == [str(file)]
     with pytest.raises(DataError, match=r"index: row \d+: a segment lies outside its document"):
         packtool.materialize(place / "index", place / "written")
-
-
-def test_a_table_that_names_other_documents_is_refused(place: Path) -> None:
-    def change(table: Any) -> None:
-        table["document"][0] = 10_000
-
-    rewrite(place / "index", "segments-00000.npy", change)
-    with pytest.raises(DataError, match="row 0: a segment lies outside its document"):
-        packtool.materialize(place / "index", place / "written")
-
-
-def test_what_packtool_did_not_write_stays(place: Path) -> None:
-    (place / "written").mkdir()
-    (place / "written" / "notes.txt").write_text("mine")
-    for options in ({}, {"overwrite": True}):
-        with pytest.raises(UsageError, match=r"notes\.txt"):
-            packtool.materialize(place / "index", place / "written", **options)
-    assert [each.name for each in (place / "written").iterdir()] == ["notes.txt"]
 
 
 def test_a_foreign_file_beside_an_index_is_not_read(place: Path) -> None:

@@ -22,7 +22,6 @@ from packtool.formats.schema import TokenizerInfo
 from packtool.planning.packing import STRATEGIES
 from packtool.planning.plan import INSERTED_EOS, PADDING
 from tests.examples import examples
-from tests.interrupting import interrupted_everywhere
 from tests.making import Make
 from tests.shell import Shell
 from tests.stores import EOS, TOKENIZER, document_tokens, write_store
@@ -248,13 +247,6 @@ def test_an_output_that_holds_something_is_refused(tmp_path: Path, store: Path) 
         packtool.pack(store, store / "p", strategy="concat", sequence_length=16)
     packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=32, overwrite=True)
     assert PackedDataset(tmp_path / "p").buckets[0].sequence_length == 32
-
-
-def test_killed_at_any_write_nothing_looks_whole(tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def make(output: Path, **options: Any) -> Any:
-        return packtool.pack(store, output, strategy="concat", sequence_length=16, **options)
-
-    assert interrupted_everywhere(monkeypatch, tmp_path, make) > 5
 
 
 def test_padding_token_by_id_and_by_text(tmp_path: Path, store: Path) -> None:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +15,7 @@ from packtool.formats import manifest as manifests
 from packtool.formats.token_store import TokenStore
 from packtool.places.place import Place
 from tests.places.s3_server import Bucket
-from tests.stores import contents, write_store, write_uniform_store
+from tests.stores import contents, write_store
 
 CONFIG = """
 [[pack]]
@@ -126,27 +122,6 @@ def test_an_interrupted_run_continues(place: Path, monkeypatch: pytest.MonkeyPat
             go(place)
     assert go(place) == ["kept"] * writes + ["done"] * (4 - writes)
     assert contents(place / "out") == whole
-
-
-def test_killed_at_any_time_it_ends_with_the_same_bytes(place: Path) -> None:
-    write_uniform_store(place / "large", 3_000, 401)
-    command = [sys.executable, "-m", "packtool", "run", "c.toml", "-i", "large", "-q", "-o"]
-    root = Path(__file__).parents[2]
-
-    def start(output: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([*command, output], cwd=place, env={"PYTHONPATH": str(root), "PATH": ""})
-
-    assert start("undisturbed").wait() == 0
-    for sign in ("concat/tokens-*", "shuffled/unfinished"):
-        process = start("out")
-        while process.poll() is None and not list((place / "out").glob(sign)):
-            time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        for manifest in (place / "out").rglob("manifest.json"):
-            assert packtool.verify(manifest.parent).problems == []
-    assert start("out").wait() == 0
-    assert contents(place / "out") == contents(place / "undisturbed")
 
 
 def test_from_text_to_rows(place: Path) -> None:

@@ -21,7 +21,6 @@ import packtool
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.token_store import TokenStore
-from packtool.text.corpus import blocks
 from packtool.warnings import PacktoolWarning
 from tests.stores import contents
 from tests.text.tokenizing.runs import (
@@ -202,40 +201,15 @@ def test_options_that_make_no_sense(tmp_path: Path) -> None:
     assert "the output lies inside the input" in fails(UsageError, tmp_path, tmp_path / "o")
 
 
-KILLED = """
-import os, signal, sys, threading
-from packtool.text.corpus import blocks
-from packtool import tokenize
-if __name__ == "__main__":
-    blocks.SMALLEST = 20_000
-    threading.Timer(float(sys.argv[4]), os.kill, (os.getpid(), signal.SIGKILL)).start()
-    tokenize(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]), tokenizer=sys.argv[5], resume=True)
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-@special_texts
-def test_killed_at_any_moment_resume_ends_with_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "SMALLEST", 20_000)
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    (corpus / "a.jsonl").write_bytes(jsonl([f"{n} {text}" for n in range(60) for text in TEXTS]))
-    (corpus / "b.jsonl.gz").write_bytes(gzip.compress(jsonl(TEXTS * 40)))
-    expected = contents(run(corpus, tmp_path / "undisturbed").path)
-    script = tmp_path / "killed.py"
-    script.write_text(KILLED)
-    environment = {**os.environ, "PYTHONPATH": str(Path(packtool.__file__).parents[1])}
-    for attempt, delay in enumerate((0.45, 0.7, 0.9)):
-        command = [sys.executable, script, corpus, tmp_path / "o", str(1 + attempt % 2), str(delay), ASSET]
-        done = subprocess.run([str(part) for part in command], env=environment, capture_output=True, check=False)
-        assert done.returncode == -signal.SIGKILL, done.stderr
-    assert contents(run(corpus, tmp_path / "o", resume=True).path) == expected
-    assert run(corpus, tmp_path / "o", resume=True).kept
+def test_what_was_begun_goes_on_with_the_same_options_and_files_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
+    run(tmp_path / "a.jsonl", tmp_path / "o")
+    assert run(tmp_path / "a.jsonl", tmp_path / "o", resume=True).kept
     with pytest.raises(UsageError, match="o: begun with other options: min_words was not given"):
-        run(corpus, tmp_path / "o", resume=True, min_words=2)
-    (corpus / "a.jsonl").write_bytes(jsonl(TEXTS))
+        run(tmp_path / "a.jsonl", tmp_path / "o", resume=True, min_words=2)
+    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS[1:]))
     with pytest.raises(UsageError, match="begun with these options, but a file that it reads has changed"):
-        run(corpus, tmp_path / "o", resume=True)
+        run(tmp_path / "a.jsonl", tmp_path / "o", resume=True)
 
 
 GROWING = """

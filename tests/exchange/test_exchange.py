@@ -82,7 +82,7 @@ def made(store: Path, place: Path, kind: str) -> Path:
 
 
 @pytest.mark.parametrize("kind", PACKS)
-@pytest.mark.parametrize("name", EXPORTS)
+@pytest.mark.parametrize("name", READERS)
 def test_rows_keep_their_order(
     stores: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
 ) -> None:

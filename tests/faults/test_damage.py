@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -144,7 +145,21 @@ def gone(file: Path, chance: random.Random) -> None:
     file.unlink()
 
 
-DAMAGES: list[Damage] = [flipped, cut, longer, zeroed, replaced, retyped, piped, emptied, linked, gone]
+CHANGED = "checksum differs from the manifest's|changed since it was written|not a readable array|not a valid manifest"
+SIZE = "bytes, but the manifest says|not a valid manifest|changed since it was written"
+DAMAGES: dict[Damage, str] = {
+    flipped: CHANGED,
+    cut: SIZE,
+    longer: SIZE,
+    zeroed: CHANGED,
+    replaced: CHANGED,
+    retyped: SIZE,
+    piped: "",
+    emptied: "",
+    linked: "",
+    gone: "named in the manifest, but not there|manifest.json",
+}
+"""What is done to a file, and what `verify` says of it."""
 
 
 def read_all(path: Path, kind: str, out: Path) -> Iterator[Callable[[], object]]:
@@ -167,25 +182,45 @@ def read_all(path: Path, kind: str, out: Path) -> Iterator[Callable[[], object]]
     yield lambda: packtool.shuffle(path, out, epoch=2, overwrite=True, memory="2KiB", workers=1)
 
 
+def damaged(copy: Path, whole: Path, name: str, damage: Damage, chance: random.Random) -> bool:
+    """Damage a file of a copy, which `verify` names; return whether that changed it."""
+    damage(copy / name, chance)
+    if (copy / name).is_file() and (copy / name).read_bytes() == (whole / name).read_bytes():
+        return False
+    try:
+        problems = packtool.verify(copy).problems
+    except PacktoolError as error:
+        problems = [error]
+    said = [str(problem) for problem in problems if str(problem.where).endswith((name, str(copy)))]
+    assert any(re.search(DAMAGES[damage], each) for each in said), (damage, name, problems)
+    return True
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damage_to_any_file_is_called_by_its_name(made: dict[str, Path], tmp_path: Path, kind: str) -> None:
+    chance, copy = random.Random(3), Path(shutil.copytree(made[kind], tmp_path / "copy"))
+    for name in files_of(copy):
+        for damage in DAMAGES:
+            damaged(copy, made[kind], name, damage, chance)
+            shutil.rmtree(copy)
+            shutil.copytree(made[kind], copy)
+
+
+def files_of(path: Path) -> list[str]:
+    return [*(each.name for each in listed_files(read(path))), MANIFEST]
+
+
 def damage_files(made: dict[str, Path], tmp_path: Path, count: int) -> Counter[str]:
     """Damage one file of one dataset, `count` times; what the readers said, by how often."""
     chance = random.Random(7)
     said: Counter[str] = Counter()
     for number in range(count):
         kind = KINDS[(number + number // 20) % len(KINDS)]
-        damage = DAMAGES[number % len(DAMAGES)]
         copy = tmp_path / f"copy-{number}"
         shutil.copytree(made[kind], copy)
-        names = [each.name for each in listed_files(read(copy))] + [MANIFEST]
-        name = chance.choice(names)
-        damage(copy / name, chance)
-        if (copy / name).is_file() and (copy / name).read_bytes() == (made[kind] / name).read_bytes():
+        damage = [*DAMAGES][number % len(DAMAGES)]
+        if not damaged(copy, made[kind], chance.choice(files_of(copy)), damage, chance):
             continue
-        try:
-            problems = packtool.verify(copy).problems
-        except PacktoolError as error:
-            problems = [error]
-        assert any(str(problem.where).endswith((name, str(copy))) for problem in problems), (damage, name, problems)
         for reader in read_all(copy, kind, tmp_path / "out"):
             try:
                 reader()

@@ -132,12 +132,6 @@ def test_killed_before_its_state_was_written(tmp_path: Path, resume: bool) -> No
     assert preview(LocalPlace(tmp_path), State("tokenize", "other")) == "other"
 
 
-def test_a_damaged_marker_alone_is_resumed_under_the_lock(tmp_path: Path) -> None:
-    damaged_alone(tmp_path / "o")
-    finish(prepare(tmp_path / "o", "tokenize", key="k", resume=True))
-    assert names(tmp_path / "o") == STORE
-
-
 def test_resume_refuses_what_is_not_an_output(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").touch()
     with pytest.raises(UsageError, match=r"an interrupted run\. Choose another output, or move it away"):

@@ -6,8 +6,6 @@ import errno
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,23 +52,6 @@ def test_overwrite_removes_the_manifest_first_and_goes_on_after_an_interruption(
     again = prepare(out, "tokenize", key="other", resume=True)
     assert (again.resumed, again.finished) == (True, False)
     assert pieces_of(again).numbers() == [0]
-    finish(again, documents=1)
-    assert names(out) == STORE
-
-
-@pytest.mark.parametrize("remove", [0, 1])
-def test_an_overwrite_that_had_hardly_begun_is_gone_on_with(tmp_path: Path, remove: int) -> None:
-    """Killed when the marker was there, before and after the old manifest went."""
-    out = tmp_path / "o"
-    finish(prepare(out, "tokenize", key="k"), documents=3)
-    old = {name: (out / name).read_bytes() for name in names(out)}
-    prepare(out, "tokenize", key="other", overwrite=True).release()
-    for name, data in list(old.items())[remove:]:
-        (out / name).write_bytes(data)
-    if not remove:
-        assert manifests.read(out)
-        assert code(out, key="third", resume=True) == "resume-differs"
-    again = prepare(out, "tokenize", key="other", resume=True)
     finish(again, documents=1)
     assert names(out) == STORE
 
@@ -153,14 +134,6 @@ def test_names_that_are_not_directories(tmp_path: Path) -> None:
         prepare(tmp_path / "f", "tokenize", key="k")
     with pytest.raises(PacktoolError, match=r"output: an empty name\. Give a path"):
         packtool.tokenize("corpus.jsonl", "")
-
-
-def test_the_command_line_refuses_an_empty_name(tmp_path: Path) -> None:
-    arguments = [sys.executable, "-m", "packtool", "pack", "store", "-o", "", "--strategy", "concat", "-L", "8"]
-    result = subprocess.run(arguments, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == "packtool: error[bad-option]: --output: an empty name. Give a path.\n"
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

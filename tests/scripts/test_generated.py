@@ -17,23 +17,24 @@ import rows_picture
 from packtool.cli.commands import COMMANDS
 
 DOCS = Path(__file__).parents[2] / "docs"
-GENERATED: dict[str, Callable[[str], str]] = {
-    "cli.md": lambda _: cli_reference.reference(),
-    "codes.md": lambda _: code_list.page(),
-    "files.md": lambda _: file_list.page(),
-    **{name: partial(page_tables.written, name) for name in page_tables.TABLES},
-    "report-schema.md": lambda _: report_schema.page("report-schema.md"),
-    "manifest.md": lambda _: report_schema.page("manifest.md"),
-    "report.schema.json": lambda _: report_schema.schema(),
-    "rows.svg": lambda _: rows_picture.picture(),
+GENERATED: dict[str, tuple[str, Callable[[str], str]]] = {
+    "cli.md": ("cli_reference.py docs/cli.md", lambda _: cli_reference.reference()),
+    "codes.md": ("code_list.py docs/codes.md", lambda _: code_list.page()),
+    "files.md": ("file_list.py docs/files.md", lambda _: file_list.page()),
+    **{name: ("page_tables.py docs", partial(page_tables.written, name)) for name in page_tables.TABLES},
+    "report-schema.md": ("report_schema.py docs", lambda _: report_schema.page("report-schema.md")),
+    "manifest.md": ("report_schema.py docs", lambda _: report_schema.page("manifest.md")),
+    "report.schema.json": ("report_schema.py docs", lambda _: report_schema.schema()),
+    "rows.svg": ("rows_picture.py docs/rows.svg", lambda _: rows_picture.picture()),
 }
-"""What makes each file of docs/, given the file as it is."""
+"""The script that makes each file of docs/, and what the file holds, given the file as it is."""
 
 
 @pytest.mark.parametrize("name", GENERATED)
 def test_it_is_up_to_date(name: str) -> None:
     text = (DOCS / name).read_text(encoding="utf-8")
-    assert text == GENERATED[name](text), "write it anew: the script's first lines say how"
+    script, made = GENERATED[name]
+    assert text == made(text), f"write it anew: python scripts/{script}"
 
 
 def test_the_reference_has_every_command_and_option() -> None:

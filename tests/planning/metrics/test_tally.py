@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from packtool.planning.metrics.summary import measure
 from packtool.planning.metrics.tally import Tally
-from packtool.planning.packing.plans import Bins, RowsPlan
 from packtool.planning.plan import INSERTED_EOS, PADDING, Segments
-from packtool.writing.layout import Layout
 
 Row = list[tuple[int, int, int, int]]
 """Pieces of a row: (document, start, length, repeated)."""
@@ -144,14 +142,6 @@ def test_counts_every_token(packing: tuple[list[int], int, list[Row]], cut: int,
         assert metrics.documents_per_row.max == ordered[-1]
     if tokens:
         assert metrics.mean_context == naive.context / tokens
-
-
-def test_layout_of_a_plan() -> None:
-    lengths = np.array([5, 3, 6])
-    plan = RowsPlan(8, lengths, bins=Bins(np.array([0, 1, 2]), np.array([0, 2, 3])), whole=True)
-    tally = Tally(lengths, 8)
-    tally.add(Layout(plan, np.array([1, 0])).segments(0, 2))
-    assert (tally.rows, tally.placed, tally.eos, tally.padding, tally.output) == (2, 11, 3, 2, 16)
 
 
 def test_parts_of_many_documents_take_little_memory_each() -> None:

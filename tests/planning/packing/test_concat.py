@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from packtool.planning.packing import PackOptions, plan
-from packtool.writing.layout import Layout
 from tests.planning.packing.tokens import render
 
 LENGTHS = np.array([5, 2, 6])  # a1 a2 a3 a4 aE | b1 bE | c1 c2 c3 c4 c5 cE
@@ -55,9 +54,3 @@ def test_less_than_a_row(remainder):
     only = concat(4, 4, remainder, lengths)
     assert render(only, lengths) == (["a0 a1 aE ."] if remainder == "pad" else [])
     assert only.movable_atoms == 0
-
-
-def test_no_documents():
-    only = concat(4, 4, lengths=np.array([], np.int64))
-    assert (only.rows, only.atoms, only.movable_atoms) == (0, 0, 0)
-    assert len(Layout(only).segments(0, 0)) == 0

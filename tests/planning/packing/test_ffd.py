@@ -28,10 +28,3 @@ def test_rows_beyond_16_bits():
     lengths = [70_000, 3, 140_001, 69_999, 100_000]
     items = oracles.chunks(lengths, 100_000)
     assert bins_of(one("ffd", lengths, sequence_length=100_000, mix_rows=False)) == oracles.first_fit(items, 100_000)
-
-
-def test_windows_are_planned_one_after_the_other():
-    lengths = [5, 3, 6, 2, 9, 4]
-    only = one("ffd", lengths, sequence_length=8, mix_rows=False, window_tokens=8)
-    assert bins_of(only) == [[(4, 0, 8)], [(0, 0, 5), (1, 0, 3)], [(2, 0, 6), (3, 0, 2)], [(5, 0, 4)]]
-    assert only.eos_omitted == 1

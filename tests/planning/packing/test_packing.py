@@ -8,15 +8,9 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from packtool.errors import UsageError
-from packtool.planning.packing import STRATEGIES, plan, strategy
+from packtool.planning.packing import STRATEGIES, plan
 from tests.added import copy_of, examples_of, replace, run
 from tests.test_laws import options_of
-
-
-def test_a_strategy_that_is_not_there():
-    with pytest.raises(UsageError, match=r"strategy: there is no strategy 'tetris'\. Choose one of concat, padding"):
-        strategy("tetris")
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

@@ -44,34 +44,6 @@ def test_sliding_rows_overlap_evenly():
     ]
 
 
-@pytest.mark.parametrize("repetition", ["0", "0.05", "0.3", "0.5", "1"])
-def test_seamless_covers_every_document_without_a_gap(repetition):
-    size, share = 512, Fraction(repetition)
-    lengths = np.arange(size, 40 * size + 1)
-    options = PackOptions(sequence_length=size, max_repetition=share, extra_capacity=0)
-    (only,) = plan("seamless", lengths, options)
-    n, rest = np.divmod(lengths, size)
-    overlap = np.array([-((-k * share * size) // 1) for k in n.tolist()], np.int64)
-    slide = (rest > 0) & (lengths + overlap >= (n + 1) * size)
-    pieces = only.segments(np.arange(int((n + slide).sum())))
-    assert (np.diff(pieces.offsets) == 1).all()
-    assert (pieces.length == size).all()
-    np.testing.assert_array_equal(np.bincount(pieces.document, minlength=len(lengths)), n + slide)
-    first = np.concatenate([[True], np.diff(pieces.document) != 0])
-    last = np.concatenate([first[1:], [True]])
-    assert (pieces.start[first] == 0).all()
-    assert (pieces.repeated[first] == 0).all()
-    ends = pieces.start + size
-    covered = np.where(slide, lengths, n * size)
-    np.testing.assert_array_equal(ends[last], covered)
-    again = ends[:-1] - pieces.start[1:]
-    np.testing.assert_array_equal(again[~first[1:]], pieces.repeated[1:][~first[1:]])
-    assert again[~first[1:]].min(initial=0) >= 0
-    most = -(-((n + 1) * size - lengths) // n)
-    assert (pieces.repeated <= np.where(slide, most, 0)[pieces.document]).all()
-    assert pieces.repeated.max() <= -((-share * size) // 1)
-
-
 def test_an_extra_of_a_whole_row_is_refused():
     with pytest.raises(UsageError, match=r"extra_capacity: 8 is out of range\. Give a number from 0 to 7\."):
         one("seamless", [3], sequence_length=8, extra_capacity=8)

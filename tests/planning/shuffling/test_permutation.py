@@ -29,10 +29,6 @@ def test_a_permutation(atoms: int, seed: int, epoch: int) -> None:
     assert sorted(permutation(atoms, seed=seed, epoch=epoch)) == list(range(atoms))
 
 
-def test_ties_by_index() -> None:
-    assert order_by(np.array([5, 1, 5, 1], np.uint64)).tolist() == [1, 3, 0, 2]
-
-
 @given(st.lists(st.integers(0, 5), max_size=40), st.sampled_from([0, 1, 40, 61]))
 def test_order_by_is_a_stable_sort(drawn: list[int], shift: int) -> None:
     some = np.array(drawn, np.uint64) << np.uint64(shift)

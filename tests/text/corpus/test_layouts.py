@@ -59,17 +59,22 @@ def test_messages_are_those_of_llama_factory(record: dict[str, Any]) -> None:
 KNOWN = [
     (["instruction", "input", "output"], "--prompt instruction,input --completion output"),
     (["instruction", "output", "text2"], "--prompt instruction --completion output"),
-    (["problem", "solution"], "--prompt problem --completion solution"),
-    (["prompt", "response"], "--prompt prompt --completion response"),
-    (["input", "output"], "--prompt input --completion output"),
     (["instruction", "input", "output", "history"], "--prompt instruction,input --completion output"),
     (["definition", "inputs", "targets"], "--prompt definition,inputs --completion targets"),
-    (["sql_prompt", "sql_context", "sql"], "--prompt sql_prompt,sql_context --completion sql"),
     (["content"], None),
     (["prompt"], None),
     (["answer", "context"], None),
 ]
 """Those that are not in test_public_layouts.py."""
+
+
+@pytest.mark.parametrize("known", fields.KNOWN, ids=lambda known: known.prompt)
+def test_every_known_layout_is_taken(known: fields.Known) -> None:
+    """None stands behind another that has its names."""
+    for answer in known.answers:
+        found = known_layout([known.prompt, *known.after, answer])
+        assert found is not None
+        assert (found.prompt, found.completion) == ((known.prompt, *known.after), answer)
 
 
 @pytest.mark.parametrize(("names", "options"), KNOWN)
