@@ -201,6 +201,7 @@ def test_options_that_make_no_sense(tmp_path: Path) -> None:
     assert "the output lies inside the input" in fails(UsageError, tmp_path, tmp_path / "o")
 
 
+@special_texts
 def test_what_was_begun_goes_on_with_the_same_options_and_files_alone(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
     run(tmp_path / "a.jsonl", tmp_path / "o")

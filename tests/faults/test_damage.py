@@ -145,8 +145,9 @@ def gone(file: Path, chance: random.Random) -> None:
     file.unlink()
 
 
-CHANGED = "checksum differs from the manifest's|changed since it was written|not a readable array|not a valid manifest"
-SIZE = "bytes, but the manifest says|not a valid manifest|changed since it was written"
+MANIFESTS = "changed since it was written|not a valid manifest"
+CHANGED = f"checksum differs from the manifest's|not a readable array|its header is not|{MANIFESTS}"
+SIZE = f"has [0-9]+ bytes, but|its header is not|{MANIFESTS}"
 DAMAGES: dict[Damage, str] = {
     flipped: CHANGED,
     cut: SIZE,
