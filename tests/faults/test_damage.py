@@ -147,7 +147,7 @@ def gone(file: Path, chance: random.Random) -> None:
 
 MANIFESTS = "changed since it was written|not a valid manifest"
 CHANGED = f"checksum differs from the manifest's|not a readable array|its header is not|{MANIFESTS}"
-SIZE = f"has [0-9]+ bytes, but|its header is not|{MANIFESTS}"
+SIZE = f"has [0-9]+ bytes, but|holds .* manifest says|its header is not|{MANIFESTS}"
 DAMAGES: dict[Damage, str] = {
     flipped: CHANGED,
     cut: SIZE,
