@@ -33,7 +33,7 @@ class AbsentDocument:
 
 
 def absent_document(documents: StoredDocuments, number: int, document: int, choice: Choice) -> AbsentDocument:
-    """Say what is recorded of a document that is not in a dataset.
+    """Explain why a document is not in a dataset, by what the dataset records.
 
     Args:
         documents: of the stores.

@@ -37,7 +37,7 @@ class StoreEpochs:
     by_documents: bool = False  # a part of an epoch is measured in documents, else in tokens
 
     def counted(self, lengths: Ints) -> Ints:
-        """Return what each document counts in a part of an epoch, given its tokens."""
+        """Return the weight of each document in a part of an epoch: its tokens, or 1."""
         if self.by_documents:
             return np.broadcast_to(np.uint32(1), lengths.shape)
         return lengths

@@ -102,12 +102,12 @@ class Asked:
 
     @classmethod
     def read(cls, options: Mapping[str, Any]) -> Asked:
-        """Read what the manifest of a dataset records."""
+        """Read the choice that the manifest of a dataset records."""
         names = {recorded: name for name, recorded in _recorded_names().items()}
         return cls(**{names[name]: value for name, value in options.items() if name in names})
 
     def recorded(self) -> Options:
-        """Return what the manifest records."""
+        """Return the options of the choice, as the manifest records them."""
         return as_recorded({recorded: getattr(self, name) for name, recorded in _recorded_names().items()})
 
     @property

@@ -23,7 +23,7 @@ _FEW = 1024
 
 
 def names_of(places: Iterable[Place]) -> StoreNames:
-    """Return what finds stores by the ends of their paths, wherever a path was typed."""
+    """Return the finder of stores by the ends of their paths, wherever a path was typed."""
     return StoreNames([place.full for place in places])
 
 

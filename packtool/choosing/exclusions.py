@@ -31,7 +31,7 @@ class Exclusions:
         return bool(self.lists or self.stores.places)
 
     def recorded(self) -> str | list[str] | None:
-        """Return what tells these exclusions from others, in one order however they are named; None for none."""
+        """Return the digests of these exclusions, in one order however they are named; None without exclusions."""
         of_lists = [xxhash.xxh3_128_hexdigest(listed) for listed in self.lists.values()]
         of_stores = [entry.xxh3_128 for entry in self.stores.entries]
         digests = sorted({*of_lists, *of_stores})
@@ -44,7 +44,7 @@ NOTHING = Exclusions({}, Recorded([], []))
 
 
 def excluded(exclusions: Exclusions, documents: StoredDocuments) -> Callable[[Portion], Mask]:
-    """Return what marks the documents that a list names, or whose text one of the token stores has.
+    """Return a function that marks the documents that a list names, or whose text one of the token stores has.
 
     Raises:
         DataError: a list names a document that no store has; a token store is damaged, or was replaced.

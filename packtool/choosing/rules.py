@@ -188,7 +188,7 @@ def leave_out(asked: Asked, documents: StoredDocuments) -> None:
 
 
 def settled(asked: Asked, options: DocumentOptions, documents: StoredDocuments) -> Asked:
-    """Settle what depends on the stores: which of them a condition names, and what decides a hold-out.
+    """Settle what depends on the stores: the numbers that a condition names, and the values that decide a hold-out.
 
     Args:
         options: as they were given.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def plain_info(result: Info) -> dict[str, Any]:
-    """Return what `packtool info` found, for JSON."""
+    """Return the findings of `packtool info`, for JSON."""
     return {
         "path": result.path,
         "kind": result.kind,
@@ -25,7 +25,7 @@ def plain_info(result: Info) -> dict[str, Any]:
 
 
 def describe_info(result: Info) -> list[str]:
-    """Describe what `packtool info` found, in lines."""
+    """Describe the findings of `packtool info`, in lines."""
     state = "" if result.state == "unknown" else f", {result.state}"
     lines = [f"{result.path}: {result.kind}{state}"]
     width = max(map(len, result.facts), default=0)

@@ -36,13 +36,13 @@ def show_result(result: CommandResult, terminal: Terminal, facts: Mapping[str, A
 def show_exchange(
     result: ExportResult | ImportResult, terminal: Terminal, facts: Mapping[str, Any], lines: Sequence[str]
 ) -> None:
-    """Print what became of an export or import: facts for machines, lines for people."""
+    """Print the result of an export or import: facts for machines, lines for people."""
     done = finished_already(result.path) if result.kept else f"Wrote {result.path}."
     show_result(result, terminal, {"run": result.run, **facts}, lambda: echo("\n".join([*lines, done])))
 
 
 def not_kept(lost: Sequence[str]) -> list[str]:
-    """Say what an export does not keep of its input, a line for each part."""
+    """Name the parts of its input that an export does not keep, a line for each."""
     return [f"Not kept: {what}." for what in lost]
 
 

@@ -32,7 +32,7 @@ def announce_stage(number: int, count: int, stage: PipelineStage) -> None:
 
 
 def print_stages(results: list[StageResult], *, full: bool) -> None:
-    """Print what became of the stages of `packtool run`, and the answers of its `stats`.
+    """Print the results of the stages of `packtool run`, and the answers of its `stats`.
 
     Args:
         full: print everything that `stats` measured.
@@ -62,7 +62,7 @@ def print_stages(results: list[StageResult], *, full: bool) -> None:
 
 
 def plain_stage(result: StageResult) -> dict[str, Any]:
-    """Return what became of a stage, for JSON."""
+    """Return the result of a stage, for JSON."""
     stage = result.stage
     report = getattr(result.result, "report", None)
     if stage.output is None:  # what `stats` returns is a report
@@ -114,7 +114,7 @@ def _remarks(result: StageResult) -> list[str]:
 
 
 def _lost(result: StageResult) -> list[str]:
-    """Return what the export of a stage does not keep."""
+    """Return the parts of its input that the export of a stage does not keep."""
     if result.stage.name != "export" or result.result is None or result.result.manifest is None:
         return []
     lost: list[str] = result.result.manifest.lost
@@ -122,7 +122,7 @@ def _lost(result: StageResult) -> list[str]:
 
 
 def _figures_of(result: StageResult) -> dict[str, Any]:
-    """Summarise what a stage wrote, or after a dry run what it would read, in figures."""
+    """Summarise in figures the output of a stage, or after a dry run its input."""
     if result.preview is not None:
         return result.preview.known
     if result.result is None or result.stage.output is None:
@@ -138,7 +138,7 @@ def _figures_of(result: StageResult) -> dict[str, Any]:
 
 
 def _amounts(result: CommandResult) -> dict[str, int]:
-    """Count what a command wrote, from its manifest."""
+    """Count the contents of a command's output, from its manifest."""
     from packtool.formats import manifest as manifests
     from packtool.formats.schema import ExportManifest, StoreManifest, listed_files
 

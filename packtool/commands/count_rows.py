@@ -95,7 +95,7 @@ def source_mix(
 
 
 def neighbours_in_rows(output: Output, buckets: Sequence[Bucket], corpus: Corpus, order: StoredOrder) -> Neighbours:
-    """Measure what share of rows has the same value of the first field that documents are ordered by.
+    """Measure the share of pairs of tokens in a row whose documents have the same value of the field that orders them.
 
     Args:
         output: holds the files of the buckets.

@@ -107,7 +107,7 @@ class DatasetJob:
     def finish(
         self, output: Output, manifest: PackedManifest, report: PackedReport, facts: Mapping[str, Any]
     ) -> DatasetResult:
-        """Publish what was written, with more `facts` in its `run.json`, and return the result.
+        """Publish the dataset, with more `facts` in its `run.json`, and return the result.
 
         Raises:
             DataError: an input was replaced while it was read.

@@ -148,7 +148,7 @@ def _warn_of_unended(files: Sequence[Path], done: Sequence[ImportedFile], info: 
 
 
 def _with_companions(files: Sequence[Path], chosen: Format) -> list[Path]:
-    """List files and what is read with them; an index of several files once."""
+    """List files and their companions; an index of several files once."""
     every: dict[Path, None] = {}
     for file in files:
         every |= dict.fromkeys(chosen.read_with(file))

@@ -49,7 +49,7 @@ def dataset_info(place: Place) -> Info:
 
 
 def is_output(path: Path) -> bool:
-    """Return whether a directory holds what a command wrote, or was writing."""
+    """Return whether a directory holds the output of a command, finished or not."""
     if not path.is_dir():
         return False
     if (path / manifests.MANIFEST).exists() or any(map(Path.is_file, (path / UNFINISHED).rglob("*"))):
@@ -153,7 +153,7 @@ def _of_store(place: Place, manifest: StoreManifest) -> dict[str, Any]:
 
 
 def _of_packed(place: Place, manifest: PackedManifest, size: int) -> dict[str, Any]:
-    """Return what to know of a packed dataset; `size` is that of its files, in bytes."""
+    """Return the facts about a packed dataset; `size` is that of its files, in bytes."""
     lengths = sorted({bucket.sequence_length for bucket in manifest.buckets})
     facts = {
         "strategy": manifest.strategy,

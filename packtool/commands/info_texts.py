@@ -88,7 +88,7 @@ def _advice(path: Path) -> _Advice:
 
 
 def _first_record(files: Sequence[CorpusFile], held: FirstRecord) -> dict[str, str]:
-    """Return the fact that says what of the first record is read; none if there is no such record, or nothing is."""
+    """Return the fact that names the fields read of the first record; none without a record or such a field."""
     record, _ = first_of(files)
     if record is None:
         return {}

@@ -64,7 +64,7 @@ class _Stores:
         self._firsts: I64 = offsets_of(np.array([store.documents for store in corpus.stores], np.int64))
 
     def document(self, number: int) -> ListedDocument:
-        """Say what is known of a document."""
+        """Return the store, origin, id and length of a document."""
         source = int(np.searchsorted(self._firsts, number, side="right")) - 1
         store, document = self._stores[source], number - int(self._firsts[source])
         origin = identifier = None

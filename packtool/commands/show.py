@@ -174,7 +174,7 @@ def _roles(
 
 
 def _roles_of(texts: Sequence[str] | None, ids: Mapping[str, int]) -> dict[int, str]:
-    """Return what each sentinel begins, by its id."""
+    """Return the part that each sentinel begins, by the sentinel's id."""
     if not texts:
         return {}
     named = zip(texts, ("prefix", "suffix", "middle", "text"), strict=False)  # some models have two, or three

@@ -124,7 +124,7 @@ def _stops_at(schedule: Schedule, number: int, taken: int) -> int | None:
 
 
 def _stages(schedule: Schedule, dealing: Dealing, epochs: Mapping[str, int], length: int) -> Iterator[BlendStage]:
-    """Yield what each stage takes of each source; a stage that begins after the run's end takes nothing."""
+    """Yield the rows that each stage takes of each source; a stage that begins after the run's end takes none."""
     begun = [stage for stage in schedule.stages if stage.first < schedule.samples]
     ends = [*(stage.first for stage in begun[1:]), schedule.samples]
     for stage, last in zip(begun, ends, strict=True):

@@ -52,7 +52,7 @@ def comparison_of(
     passes: PlannedDocuments | None = None,
     loss: Callable[[], DocumentLoss] | None = None,
 ) -> Comparison | None:
-    """Compare what each candidate would make of documents, which `command` would pack."""
+    """Compare the rows that each candidate would make of the documents that `command` would pack."""
     if not tried:
         return None
     with Progress(len(tried), "compare", unit=" plans", quiet=options.quiet) as progress:

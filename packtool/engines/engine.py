@@ -110,7 +110,7 @@ class Engine(ABC):
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:  # noqa: B027 - most engines hold nothing
-        """Release what `run` needed."""
+        """Release the threads or processes of `run`."""
 
 
 def submit(

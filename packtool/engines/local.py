@@ -229,7 +229,7 @@ def _worker_died() -> PacktoolError:
 
 
 def _begins(pool: ProcessPoolExecutor, function: Callable[[Task, Worker], Result]) -> Callable[[Task], Future[Result]]:
-    """Return what begins a task in a pool, which may start a process for it."""
+    """Return the function that begins a task in a pool, which may start a process for it."""
 
     def begin(task: Task) -> Future[Result]:
         with _starting():

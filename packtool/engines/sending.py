@@ -57,7 +57,7 @@ def save(function: Any, directory: Path) -> Saved[Any, Any]:
 
 @lru_cache(maxsize=4)
 def load(saved: Saved[Any, Any]) -> Any:
-    """Load what `save` wrote.
+    """Load the function that `save` wrote.
 
     Raises:
         DataError: the file has changed.

@@ -112,7 +112,7 @@ def _odd(texts: Any, nearest: Any) -> I64:
 
 
 def _rests(texts: Any, nearest: Any) -> list[int | None] | I64:
-    """Return what each number has beyond its float; None for one that can't be told from others."""
+    """Return the rest of each number beyond its float; None for a number that can't be told from others."""
     values: npt.NDArray[np.float64] = nearest.to_numpy()
     if (np.abs(values) <= _INT64).all():
         try:
@@ -124,7 +124,7 @@ def _rests(texts: Any, nearest: Any) -> list[int | None] | I64:
 
 
 def _rest(text: str, value: float) -> int | None:
-    """Return what a number has beyond its float; None if it can't be told from others.
+    """Return the rest of a number beyond its float; None if it can't be told from others.
 
     A float tells a fraction from others if it gives the fraction back, written with as many digits.
 

@@ -25,7 +25,7 @@ _AGAIN = "make the dataset again, or copy it again"
 
 
 def absent(dtype: npt.DTypeLike) -> float:
-    """Return what stands for the lack of a value in a column of this type.
+    """Return the number that stands for a missing value in a column of this type.
 
     >>> absent(NUMBER), absent(CATEGORY)
     (nan, -1)

@@ -107,7 +107,7 @@ def sealed(record: msgspec.Struct | dict[str, Any]) -> bytes:
 
 
 def unsealed(raw: bytes) -> bytes:
-    """Return what was sealed, as JSON; raise a ValueError where a single bit of it has changed."""
+    """Return the sealed record, as JSON; raise a ValueError where a single bit of it has changed."""
     match = _SEALED.fullmatch(raw)
     if match is None or xxhash.xxh3_128_hexdigest(match[1]).encode() != match[2]:
         raise ValueError("changed since it was written: its own checksum differs")

@@ -62,7 +62,7 @@ class OnDemand(Sequence[_Content]):
 def open_all(
     sizes: Sequence[int], open_one: Callable[[int], _Content], place: Place, keep: int | None = None
 ) -> Sequence[_Content]:
-    """Open what lies at a place: all now, so that errors show at once, or one by one where opening is costly.
+    """Open the arrays at a place: all now, so that errors show at once, or one by one where opening is costly.
 
     Args:
         sizes: length of each array, as `len` returns it.

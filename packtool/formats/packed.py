@@ -57,7 +57,7 @@ class Gather(Protocol):
         """Yield every file that tokens are gathered from."""
 
     def release(self) -> None:
-        """Release the memory that maps what was read."""
+        """Release the memory that maps rows already read."""
 
     @property
     def loss(self) -> Gather | None:

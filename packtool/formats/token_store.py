@@ -201,7 +201,7 @@ class TokenStore:
 
     @property
     def hashed(self) -> str:
-        """What the hashes of its documents are of: texts, or ids."""
+        """The kind of contents that the hashes of its documents are of: texts, or ids."""
         if "ids_field" in self.manifest.options:
             return "ids"
         return TEXTS

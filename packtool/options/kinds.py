@@ -71,7 +71,7 @@ def parse_number(value: str | int) -> int:
 
 
 def _from(low: int) -> Callable[[Any], int]:
-    """Return what parses a whole number from `low`, which 63 bits hold."""
+    """Return the parser of whole numbers from `low` that 63 bits hold."""
 
     def parse(value: Any) -> int:
         number = parse_number(value)

@@ -245,7 +245,7 @@ def _type(constant: Constant) -> type:
 
 
 def _check_built_in(compared: Compared) -> None:
-    """Refuse what a name that every document has a value for can't be compared with."""
+    """Refuse constants of a type that a built-in name never has: the comparison would be false for all documents."""
     field = compared.field
     if field == STORE:
         if compared.how != "in" or not {*map(type, compared.constants)} <= {str}:

@@ -156,7 +156,7 @@ def _made_by(place: Place) -> Made | None:
 
 
 def key_of(*parts: Any) -> str:
-    """Hash options and inputs, which msgspec can write as JSON, and what writes them, into the key of an output."""
+    """Hash options and inputs, which msgspec can write as JSON, and the version of packtool into an output's key."""
     writer = (__version__, FORMAT_VERSION)
     try:
         raw = msgspec.json.encode((writer, parts), order="deterministic")
@@ -293,7 +293,7 @@ def decide(place: Place, there: There, state: State, options: Writing) -> Way:
 
 
 def _resumed(place: Place, there: There, state: State, options: Writing) -> Way:
-    """Decide what a run that resumes does: the column `resume` of `decide`."""
+    """Decide for a run that resumes: the column `resume` of `decide`."""
     if isinstance(there, Finished):
         if state.same(there.by):
             _require_whole(place)

@@ -71,7 +71,7 @@ class Place(ABC):
 
     @property
     def shown(self) -> Path | str:
-        """What results call it: its path, or its URL."""
+        """Its name in results: its path, or its URL."""
         return str(self)
 
     @abstractmethod
@@ -86,7 +86,7 @@ class Place(ABC):
 
     @abstractmethod
     def where(self, name: str = "") -> str:
-        """Return what messages call a file of this place."""
+        """Return the name of a file of this place in messages."""
 
     @abstractmethod
     def below(self, name: str) -> Place:
@@ -115,7 +115,7 @@ class Place(ABC):
         """Return the size of a file in bytes; None if there is no such file."""
 
     def stamp(self, name: str) -> object:
-        """Return what differs once a file was replaced, without reading it; None where nothing can be told."""
+        """Return a stamp that differs once a file was replaced, without reading the file; None where there is none."""
         del name
         return None
 
@@ -269,7 +269,7 @@ class MappedFile:
         return xxhash.xxh3_128(npy_header(self.array.dtype, self.array.shape))
 
     def bytes(self) -> memoryview:
-        """Return what follows the header."""
+        """Return the bytes behind the header."""
         return self.array.reshape(-1).view(np.uint8).data
 
     def require(self, digest: str) -> None:

@@ -20,7 +20,7 @@ from packtool.errors import UsageError
 from packtool.options.check import suggest
 from packtool.planning.plan import I64
 from packtool.reading.blend_schedule import Extent, check_limits, require_rows, schedule_of
-from packtool.reading.source import Source
+from packtool.reading.epochs import Source
 
 _LARGEST = 10**18
 

@@ -11,8 +11,8 @@ from packtool.errors import UsageError
 from packtool.places.place import Place
 from packtool.places.typed import Typed, cache_directory
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
+from packtool.reading.epochs import Source
 from packtool.reading.recipe import CACHE_BYTES, SHARDS, Recipe, training_place
-from packtool.reading.source import Source
 
 
 class Kept(NamedTuple):

@@ -22,8 +22,8 @@ import xxhash
 
 from packtool.blending.schedule import Stage
 from packtool.errors import DataError
+from packtool.reading.epochs import BY_WEIGHTS
 from packtool.reading.order import Base, Dealt
-from packtool.reading.source import BY_WEIGHTS
 from packtool.reading.stream import Stream
 from packtool.support.decoding import from_json
 

@@ -21,10 +21,10 @@ from packtool.places.typed import Typed, places_of
 from packtool.planning.plan import I64, by_value
 from packtool.reading.batch import Batch, check_options, make_batch
 from packtool.reading.column_fields import BlendedColumns, Names, columns_in
+from packtool.reading.epochs import Source
 from packtool.reading.order import Dealt, Order, Straight
 from packtool.reading.raw_batch import RawBatch, joined_rows, of_no_rows
 from packtool.reading.recipe import CACHE_BYTES, SHARDS
-from packtool.reading.source import Source
 from packtool.reading.sources import Kept, open_sources
 
 SOURCE, EPOCH, LENGTH, ROW = range(4)

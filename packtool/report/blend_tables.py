@@ -19,7 +19,7 @@ _NOTHING = 1e-9
 
 
 def sources_table(report: BlendReport) -> Table[BlendedSource]:
-    """Tabulate what the run takes of each source."""
+    """Tabulate the rows that the run takes of each source."""
     columns: list[TableColumn[BlendedSource]] = [
         TableColumn(_noun(report), lambda source: source.name, words=True),
         TableColumn(report.unit, lambda source: source.samples, count, "that the run takes"),
@@ -39,7 +39,7 @@ def sources_table(report: BlendReport) -> Table[BlendedSource]:
 
 
 def stages_table(report: BlendReport) -> Table[StageShare]:
-    """Tabulate what each stage takes of each source."""
+    """Tabulate the rows that each stage takes of each source."""
     columns: list[TableColumn[StageShare]] = [
         TableColumn(_noun(report), lambda share: share.name, words=True),
         TableColumn("begin", lambda share: share.begin, percent, "share where the stage begins"),

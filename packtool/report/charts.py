@@ -192,7 +192,7 @@ def dots(title: str, rows: Lines) -> str:
 
 
 def abridged(name: str) -> str:
-    """Shorten a name to what fits beside a chart.
+    """Shorten a name until it fits beside a chart.
 
     >>> abridged("first-fit-shuffle"), abridged("common-crawl-2026-11")
     ('first-fit-shuffle', 'common-crawl-202…')

@@ -35,7 +35,7 @@ _TOLD_APART = (
 
 
 def reason_in_words(reason: str, asked: Mapping[str, Any]) -> str:
-    """Say what the documents are that were left out for a reason.
+    """Name the documents that were left out for a reason.
 
     Args:
         reason: as manifests and reports name it.

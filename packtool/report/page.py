@@ -479,7 +479,7 @@ def figure(title: str, drawing: str, caption: str = "", legend: str = "") -> str
 
 
 def fold(parts: Iterable[str]) -> str:
-    """Put what few look for behind one line to open."""
+    """Put sections that few look for behind one line to open."""
     return f"<details><summary>All other figures</summary>{''.join(parts)}</details>"
 
 

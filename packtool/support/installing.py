@@ -17,7 +17,7 @@ BEYOND_READING = ("huggingface_hub", "obstore", "pyarrow", "rich", "tokenizers",
 
 @contextmanager
 def needing(what: str) -> Iterator[None]:
-    """Say what to install where an import in the block finds that a package is missing.
+    """Name the package to install where an import in the block finds that it is missing.
 
     Args:
         what: needs it, as the subject of a sentence.

@@ -48,7 +48,7 @@ ONCE = Weight(Fraction(1), "epochs")
 
 
 def weights_in(mix: Iterable[str], *, divided: bool) -> list[tuple[str, Weight]]:
-    """Parse what is asked of each store, by name.
+    """Parse the epochs, share or amount of each store, by name.
 
     Args:
         divided: there is a number of tokens that weights or shares divide.
@@ -74,7 +74,7 @@ def weights_in(mix: Iterable[str], *, divided: bool) -> list[tuple[str, Weight]]
 
 
 def _weight(text: str, *, divided: bool) -> tuple[str, Weight]:
-    """Parse the name of a store, and what is asked of it."""
+    """Parse the name of a store, and its epochs, share or amount."""
     name, separator, written = text.rpartition("=")
     if not separator:
         raise _bad_mixture(f"{text!r} asks nothing of a store", _FORMS)
@@ -99,7 +99,7 @@ def _weight(text: str, *, divided: bool) -> tuple[str, Weight]:
 
 
 def _parse(written: str) -> Weight | None:
-    """Parse what is asked of a store; None if nothing is understood."""
+    """Parse the epochs, share or amount of a store; None if the text is none of these."""
     match = _NUMBER.fullmatch(written)
     if match is None:
         return _amount(written)
@@ -123,7 +123,7 @@ def _amount(written: str) -> Weight | None:
 
 
 def by_store(weights: Sequence[tuple[str, Weight]], names: StoreNames) -> list[Weight]:
-    """Return what is asked of each store, in their order; each once if nothing is asked.
+    """Return the weight of each store, in their order; each once if none is given.
 
     Raises:
         UsageError: not one weight for each store.

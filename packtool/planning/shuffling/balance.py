@@ -249,7 +249,7 @@ def dealt_in(way: str, costs: I64, ranks: int, micro_batch: int | None = None) -
 
 
 def time_taken(costs: I64, dealt: I64, way: str = STEP, micro_batch: int = 1) -> I64:
-    """Add up what each batch takes if ranks wait for the slowest whenever they meet.
+    """Add up the time of each batch if ranks wait for the slowest whenever they meet.
 
     Args:
         costs: (batches, rows).
