@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +14,7 @@ from tests.stores import EOS, document_loss, write_store
 from tests.test_docs import blocks
 
 pytestmark = pytest.mark.interop
-PAGES = ("trainers.md", "coming-from.md")
 LENGTHS = np.random.default_rng(0).integers(2, 90, 400).tolist()
-
-
-def programs() -> Iterator[tuple[str, str | None, str]]:
-    """Yield the blocks of the pages that have programs for trainers."""
-    for page in PAGES:
-        yield from blocks(ROOT / "docs" / page)
-
-
-def run(peer: str, name: str, check: str, place: Path) -> str:
-    """Run a check after a program of the page, in the environment of a peer."""
-    (code,) = (code for _, found, code in programs() if found == name)
-    (place / name).write_text(code + check)
-    return in_peer(peer, place, name)
 
 
 TORCHTITAN = """
@@ -92,11 +77,33 @@ def test_torchtitan_reads_rows_validates_and_goes_on(tmp_path: Path) -> None:
     write_store(tmp_path / "store", LENGTHS)
     options: dict[str, Any] = {"strategy": "concat", "sequence_length": 33, "remainder": "drop", "shard_tokens": 3300}
     packtool.pack(tmp_path / "store", tmp_path / "rows", **options)
-    run("torchtitan", "torchtitan_data.py", f"EOS = {EOS}\n{TORCHTITAN}", tmp_path)
+    (code,) = (code for _, name, code in blocks(ROOT / "docs" / "trainers.md") if name == "torchtitan_data.py")
+    (tmp_path / "torchtitan_data.py").write_text(f"{code}EOS = {EOS}\n{TORCHTITAN}")
+    in_peer("torchtitan", tmp_path, "torchtitan_data.py")
 
 
 MEGATRON = """
+from types import SimpleNamespace
+
 import numpy as np
+import torch
+from megatron.core.datasets.blended_megatron_dataset_builder import BlendedMegatronDatasetBuilder
+from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
+
+torch.distributed.init_process_group("gloo", init_method="tcp://127.0.0.1:29501", rank=0, world_size=1)
+config = GPTDatasetConfig(
+    random_seed=1,
+    sequence_length=128,
+    blend=(["for-megatron/tokens"], None),
+    split="90,10,0",
+    tokenizer=SimpleNamespace(vocab_size=8192, eod=0, unique_identifiers={"eod": 0}),
+    path_to_cache="megatron-cache",
+    reset_position_ids=True,
+    reset_attention_mask=True,
+    eod_mask_loss=False,
+)
+train, valid, _ = BlendedMegatronDatasetBuilder(GPTDataset, [100, 5, 0], lambda: True, config).build()
+
 for part in (train, valid):
     documents = [part.dataset[int(number)] for number in part.document_index]
     stream = np.concatenate(documents)
@@ -111,7 +118,8 @@ np.save("seen.npy", np.concatenate([train.dataset[int(number)] for number in ran
 def test_megatron_reads_documents(tmp_path: Path) -> None:
     store = write_store(tmp_path / "store", LENGTHS)
     packtool.export(store, tmp_path / "for-megatron", format="megatron")
-    run("formats", "megatron_data.py", MEGATRON, tmp_path)
+    (tmp_path / "megatron_data.py").write_text(MEGATRON)
+    in_peer("formats", tmp_path, "megatron_data.py")
     tokens = np.concatenate([np.load(file) for file in sorted(store.glob("tokens-*.npy"))])
     np.testing.assert_array_equal(np.load(tmp_path / "seen.npy"), tokens)
 
