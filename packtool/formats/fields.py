@@ -62,10 +62,10 @@ KINDS: dict[str, tuple[str, ...]] = {
     "context": ("input", "context", "passage", "article", "document", "documents", "choices", "options"),
     "material": (
         *("contexts", "reference", "references", "evidence", "facts", "knowledge", "table", "tables", "schema"),
-        *("hint", "hints", "starter_code", "background", "supporting_facts", "story", "passages"),
+        *("hint", "hints", "starter_code", "background", "supporting_facts", "story", "passages", "paragraphs", "ctxs"),
     ),
     "question": ("question", "query", "problem"),
-    "asked": ("instruction", "instructions", "prompt", "question", "query", "problem"),
+    "asked": ("instructions", *(known.prompt for known in KNOWN)),
     "choices": ("choices", "endings", "options"),
     "right choice": ("answer", "label", "answerKey", "answer_idx", "correct", "gold"),
     "history": ("history", "chat_history", "conversation_history", "dialog_history", "dialogue_history"),
@@ -119,9 +119,9 @@ LEFT_OUT = {
     "mark": "a mark",
     "list of marks": "marks",
     "history": "earlier turns",
-    "asked": "a question",
     "context": "a context",
     "material": "a context",
+    "asked": "a question",
     "tools": "tools",
 }
 """Kinds of fields that are hardly left out on purpose, with what they are called; those from history on beside a

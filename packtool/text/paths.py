@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -67,3 +67,26 @@ def values_at(record: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]
         if value is not MISSING:
             found[path] = value
     return found
+
+
+def beside(value: Any, paths: Iterable[Sequence[str | int]], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the paths of what lies beside others: in the record, and in each object on the way to them.
+
+    Args:
+        paths: their steps, as `steps` gives them.
+        above: the path of the value.
+
+    >>> dict(beside({"id": 1, "data": {"turns": [], "system": "s"}}, [steps("data.turns")]))
+    {'id': 1, 'data.system': 's'}
+    """
+    if isinstance(value, list):
+        places = [(f"[{number}]", number, item) for number, item in enumerate(value)]
+    else:
+        places = [(f".{name}", name, item) for name, item in value.items()]
+    for shown, step, item in places:
+        path = f"{above}{shown}".lstrip(".")
+        inner = [rest[1:] for rest in paths if rest[0] == step]
+        if not inner and isinstance(value, Mapping):
+            yield path, item
+        elif inner and all(inner) and isinstance(item, list | Mapping):
+            yield from beside(item, inner, path)

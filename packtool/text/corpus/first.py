@@ -13,6 +13,7 @@ from packtool.errors import DataError, UsageError
 from packtool.formats.fields import KINDS, SYSTEM, TOOLS
 from packtool.text.conversations.layouts import USUAL, RecordLayout, known_layout, lacking, unread
 from packtool.text.conversations.turns import holds_text, holds_turns
+from packtool.text.conversations.unread import missed
 from packtool.text.corpus.arrow import ArrowFile
 from packtool.text.corpus.decompress import open_stream
 from packtool.text.corpus.delimited import first_row
@@ -151,7 +152,9 @@ def _is_all(record: Mapping[str, Any], talk: str) -> bool:
     """Return whether a field holds all of a conversation: no text of more than a word lies beside it, which may belong
     to it, and it has the name of messages, or an answer."""
     for name, value in record.items():
-        if name not in (talk, *SYSTEM, *TOOLS) and isinstance(value, str) and len(value.split()) > 1:
+        if name in (talk, *SYSTEM, *TOOLS):
+            continue
+        if missed(name, value, [record[talk]]) or (isinstance(value, str) and len(value.split()) > 1):
             return False
     return talk in KINDS["messages"] or nearest({talk: record[talk]}) == RecordLayout(talk)
 

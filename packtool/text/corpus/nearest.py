@@ -13,7 +13,7 @@ from packtool.text.conversations.message import known_role
 from packtool.text.conversations.turns import holds_turns, said_by
 from packtool.text.conversations.unread import missed
 from packtool.text.faults import Fault
-from packtool.text.paths import value_at
+from packtool.text.paths import beside, steps, value_at
 
 _NUMBERED = re.compile(r"_?[0-9a-d]$")
 """What tells several answers to one prompt apart."""
@@ -82,11 +82,13 @@ def _reads_all(record: Mapping[str, Any], layout: RecordLayout, read: Mapping[st
         for listed in re.finditer(r"\[0\]", path):
             if len(value_at(record, path[: listed.start()])) > 1:
                 return False
-    tops = {_top(path) for path in read}
-    alike = {_NUMBERED.sub("", name) for name in tops}
-    for name, value in record.items():
-        if name in tops or _NUMBERED.sub("", name) in alike or _is_answer(name):
+    alike = {_NUMBERED.sub("", _top(path)) for path in read}
+    for path, value in beside(record, list(map(steps, read))):
+        name = path.rpartition(".")[2]
+        if _NUMBERED.sub("", path) in alike or _is_answer(path):
             continue
+        if name in KINDS["text"]:
+            name = KINDS["question"][0]  # a text beside what is read is no less
         if hardly_left_out(name) and missed(name, value, read.values()):
             return False
     return True

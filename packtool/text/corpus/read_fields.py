@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from packtool.text.conversations.layouts import RecordLayout
 from packtool.text.conversations.unread import missed
 from packtool.text.corpus.records import Fields
 from packtool.text.faults import Fault
-from packtool.text.paths import MISSING, top_of, value_at
+from packtool.text.paths import MISSING, beside, steps, value_at
 from packtool.warnings import warn
 
 _SHOWN = 12
@@ -52,10 +53,10 @@ def read_fields_of(record: Mapping[str, Any], fields: Fields) -> ReadFields:
     sides = [[name for name in (fields.texts or (fields.text,)) if value_at(record, name) is not MISSING]]
     if fields.chat:
         sides = _sides(record, fields)
-    taken = {top_of(path) for side in sides for path in side}
-    taken |= {name for side in sides for name in side} | {top_of(name) for name in fields.columns}
-    left = tuple(name for name, value in record.items() if name not in taken and value is not None)
-    return ReadFields(" → ".join(", ".join(side) for side in sides if side), left)
+    taken = {path: steps(path) for path in chain(*sides, fields.columns)}
+    # A field of the whole name is read where a path leads nowhere.
+    left = [path for path, value in beside(record, taken.values()) if value is not None and path not in taken]
+    return ReadFields(" → ".join(", ".join(side) for side in sides if side), tuple(left))
 
 
 def _sides(record: Mapping[str, Any], fields: Fields) -> list[list[str]]:
@@ -100,7 +101,7 @@ def warn_of_left_out(record: Mapping[str, Any], read_fields: ReadFields, fields:
             return  # reading it will tell
     found: list[str] = []
     for name in read_fields.left_out:
-        what = missed(name, record[name], read, beside_text=not fields.chat)
+        what = missed(name.rpartition(".")[2], value_at(record, name), read, beside_text=not fields.chat)
         if what:
             found.append(f"{name} ({what})")
     if not found:

@@ -26,6 +26,8 @@ _CALL = re.compile(r"<tool_call>|\[TOOL_CALLS\]|<function=")
 """What begins a call of a tool that is spelled in a content."""
 _READ = frozenset(("role", "content", "name", "tool_calls", "tool_call_id", *REASONING, *TOOLS))
 """Fields of messages that are read, or else refused."""
+_FEW = 2
+"""Words of a field of a message that may be a name, or a date."""
 
 
 class Held(NamedTuple):
@@ -80,7 +82,7 @@ def _unread_in_messages(talk: Conversation, chat: Chat) -> list[str]:
             if name in _READ or _is_named(name, chat.templates):
                 continue
             flags[name] = flags.get(name, True) and isinstance(value, int | float) and value in (0, 1)
-            if missed(name, value, [message.get("content")]):
+            if missed(name, value, [message.get("content")]) or len(" ".join(texts_of(value)).split()) > _FEW:
                 found[name] = None
     found |= dict.fromkeys(name for name, is_flag in flags.items() if is_flag)
     return [f"{name} of a message" for name in found]

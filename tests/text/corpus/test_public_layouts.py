@@ -207,6 +207,19 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "--prompt problem --completion deepseek_solution --reasoning-field deepseek_reasoning",
     ),
     "dialogues with a summary": ({"dialogue": [Q, A], "summary": "They talk."}, "--conversations dialogue"),
+    "oasst2, as trees": (
+        {"message_tree_id": "1", "prompt": {"text": "It was so.", "replies": [{"text": Q, "role": "assistant"}]}},
+        "",
+    ),
+    "Anthropic batch": ({"custom_id": "1", "params": {"model": "m", "system": S, "messages": TALK}}, ""),
+    "Super-NaturalInstructions": (
+        {
+            "Definition": [S],
+            "Instances": [{"id": "1", "input": Q, "output": [A]}],
+            "Examples": [{"input": Q, "output": A}],
+        },
+        "--prompt 'Definition[0],Instances[0].input' --completion 'Instances[0].output[0]'",
+    ),
     "soda": ({"head": "x", "dialogue": [Q, A], "speakers": ["a", "b"]}, "--conversations dialogue"),
     "daily_dialog": ({"dialog": [Q, A], "act": [1, 2], "emotion": [0, 0]}, "--conversations dialog"),
     "a text beside a conversation": (
@@ -286,6 +299,19 @@ WARNED: dict[str, tuple[dict[str, Any], str]] = {
     "s1K": (
         {"question": Q, "solution": A, "attempt": "It may be so.", "cot_type": "math"},
         "of the first record, attempt (the name of an answer) is not read",
+    ),
+    "RAG": ({"messages": TALK, "ctxs": [{"title": "t", "text": "It was so."}]}, "ctxs (the name of a context)"),
+    "musique": (
+        {"question": Q, "answer": A, "paragraphs": [{"title": "t", "paragraph_text": "It was so."}]},
+        "paragraphs (the name of a context) is not read",
+    ),
+    "a sentence to translate": (
+        {"source": "It was so.", "target": A, "instruction": Q},
+        "source (the name of a question)",
+    ),
+    "AM-DeepSeek-R1-Distilled": (
+        {"messages": [TALK[0], {**TALK[1], "info": {"reference_answer": "It was so."}}]},
+        "nothing reads info of a message (1 conversation)",
     ),
     "a rationale of a message": (
         {"messages": [TALK[0], {**TALK[1], "rationale": R}]},
