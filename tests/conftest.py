@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.choosing.web_and_wiki import web_and_wiki
 from tests.examples import examples
 from tests.making import Make
 from tests.shell import Shell
@@ -70,3 +71,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
     """Stores and datasets, made once for all tests."""
     return Make(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture(scope="session")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two stores that share texts, which no test changes."""
+    return web_and_wiki(tmp_path_factory.mktemp("stores"))

@@ -10,7 +10,6 @@ import threading
 import time
 import tracemalloc
 from contextlib import suppress
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,6 @@ import msgspec
 import numpy as np
 import pytest
 import xxhash
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.console import Console
 
 import packtool
@@ -28,8 +25,7 @@ from packtool.choosing.exclusions import NOTHING
 from packtool.engines import Threads
 from packtool.errors import PacktoolError, UsageError
 from packtool.formats.packed import PackedDataset
-from packtool.formats.schema import ChosenSource
-from packtool.formats.token_store import Corpus, TokenStore
+from packtool.formats.token_store import Corpus
 from packtool.options.pack import PackArguments
 from packtool.planning import arrays
 from packtool.planning.packing import STRATEGIES
@@ -38,16 +34,7 @@ from packtool.report.terminal import print_stats
 from packtool.writing import array_files, planning
 from packtool.writing.memory import Budget
 from tests.choosing.web_and_wiki import pack
-from tests.examples import examples
 from tests.stores import amended, contents, write_store
-
-
-def packed(dataset: PackedDataset, stores: list[Path]) -> list[tuple[int, int]]:
-    """(store, document) of every document of a dataset, as its rows have them."""
-    chosen = dataset.chosen() or [np.arange(TokenStore(path).documents) for path in stores]
-    every = [(store, int(document)) for store, part in enumerate(chosen) for document in part]
-    rows = {document for bucket in dataset.buckets for document in bucket.segments(0, bucket.rows).document.tolist()}
-    return [every[document] for document in sorted(rows) if document >= 0]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -154,47 +141,12 @@ def test_no_more_in_memory_than_a_part_of_a_mixture(tmp_path: Path, monkeypatch:
     assert peak(whole) < 1.1 * peak(eighth) + (1 << 14)
 
 
-@pytest.mark.parametrize("amount", ["10%", "30 documents", "500 tokens"])
-def test_no_text_that_is_held_out_is_trained_on(stores: list[Path], tmp_path: Path, amount: str) -> None:
-    opened = [TokenStore(path) for path in stores]
-    sides, texts = {}, {}
-    for part in ("train", "holdout"):
-        sides[part] = packed(pack(stores, tmp_path / part, holdout=amount, part=part), stores)
-        texts[part] = {tuple(opened[s].document(d).tolist()) for s, d in sides[part]}
-    everything = {tuple(store.document(d).tolist()) for store in opened for d in range(store.documents)}
-    assert not texts["train"] & texts["holdout"]
-    assert texts["train"] | texts["holdout"] == everything
-    assert len(sides["train"]) + len(sides["holdout"]) == sum(store.documents for store in opened)
-    assert sides["holdout"]
-
-
-def test_another_seed_holds_out_other_documents(stores: list[Path], tmp_path: Path) -> None:
-    held = {
-        seed: packed(pack(stores, tmp_path / str(seed), holdout="30%", part="holdout", holdout_seed=seed), stores)
-        for seed in (0, 1)
-    }
-    assert packed(pack(stores, tmp_path / "again", holdout="30%", part="holdout"), stores) == held[0] != held[1]
-
-
-def test_copies_shards_and_lists(stores: list[Path], tmp_path: Path) -> None:
-    opened = [TokenStore(path) for path in stores]
-    once = packed(pack(stores, tmp_path / "once", drop_duplicates=True), stores)
-    texts = [tuple(opened[s].document(d).tolist()) for s, d in once]
-    assert len(texts) == len(set(texts)) == 150 + 40 + 60
-    shards = [packed(pack(stores, tmp_path / f"s{n}", shard_of=f"{n}/3"), stores) for n in (1, 2, 3)]
-    assert sorted(each for shard in shards for each in shard) == [
-        (s, d) for s in (0, 1) for d in range(opened[s].documents)
-    ]
+def test_a_list_names_documents_of_several_stores(stores: list[Path], tmp_path: Path) -> None:
     (tmp_path / "list").write_text("web.jsonl:2\n\nwiki.jsonl:100\n")
     dataset = pack(stores, tmp_path / "without", exclude=tmp_path / "list")
-    assert {(0, 1), (1, 99)}.isdisjoint(packed(dataset, stores))
+    web, wiki = dataset.chosen()
+    assert (1 in web, 99 in wiki, len(web), len(wiki)) == (False, False, 199, 99)
     assert [source.left_out["excluded"].documents for source in dataset.manifest.choice.sources] == [1, 1]
-
-
-def test_a_budget_in_shares(stores: list[Path], tmp_path: Path) -> None:
-    dataset = pack(stores, tmp_path / "p", mix=["web=0.75", "wiki=0.25"], tokens=2000)
-    for source, wanted in zip(dataset.manifest.choice.sources, (1500, 500), strict=True):
-        assert abs(source.chosen_tokens - wanted) <= 30
 
 
 def test_what_was_asked_and_achieved_is_in_every_report(stores: list[Path], tmp_path: Path) -> None:
@@ -230,56 +182,6 @@ def test_what_was_asked_and_achieved_is_in_every_report(stores: list[Path], tmp_
         assert "wiki" in console.file.getvalue()  # type: ignore[attr-defined]
     copies = [source.duplicates for source in packtool.stats(stores).sources]
     assert copies == [10, 40]
-
-
-def test_filters_and_samples_of_lengths(stores: list[Path], tmp_path: Path) -> None:
-    lengths = [TokenStore(path).lengths() for path in stores]
-    taken = packed(pack(stores, tmp_path / "p", min_tokens=8, max_tokens=20), stores)
-    assert sorted(taken) == [(s, d) for s in (0, 1) for d, size in enumerate(lengths[s]) if 8 <= size <= 20]
-    dataset = pack(stores, tmp_path / "s", sample="25%", sample_interval=8)
-    taken = packed(dataset, stores)
-    for number, source in enumerate(dataset.manifest.choice.sources):
-        mine = lengths[number][[d for s, d in taken if s == number]]
-        for interval in range(1, 8):
-            there = int(np.count_nonzero(np.ceil(lengths[number] / 8) == interval))
-            assert int(np.count_nonzero(np.ceil(mine / 8) == interval)) == int(there / 4 + 0.5)
-        assert source.left_out["not_sampled"].tokens == int(lengths[number].sum()) - int(mine.sum())
-    more = packed(pack(stores, tmp_path / "more", sample=0.5, sample_interval=8), stores)
-    assert set(taken) < set(more)
-
-
-POOL = [[3, 9, 1, 40, 22, 7, 7, 7], [100, 2, 5], list(range(1, 60))]
-
-
-@pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    top = tmp_path_factory.mktemp("pool")
-    return [write_store(top / f"s{number}", lengths) for number, lengths in enumerate(POOL)]
-
-
-@examples(60)
-@given(
-    weights=st.lists(st.integers(0, 300), min_size=3, max_size=3).filter(lambda w: max(w) >= 60),
-    budget=st.integers(200, 4000),
-)
-def test_laws_of_random_mixtures(pool: list[Path], weights: list[int], budget: int) -> None:
-    def sources(budget: int | None, weights: list[str]) -> list[ChosenSource]:
-        mix = [f"s{number}={weight}" for number, weight in enumerate(weights)]
-        options = PackArguments(
-            pool, "nowhere", strategy="bfd", sequence_length=64, mix=mix, tokens=budget, max_epochs=10**6
-        )
-        chosen = choose_documents(Corpus(pool), options, NOTHING)
-        return chosen.choice.sources
-
-    shares = [Fraction(weight, sum(weights)) for weight in weights]
-    for source, share, lengths in zip(sources(budget, [str(s) for s in shares]), shares, POOL, strict=True):
-        assert abs(source.chosen_tokens - share * budget) <= max(lengths) / 2
-    for source, weight, lengths in zip(sources(None, [f"{w / 100}x" for w in weights]), weights, POOL, strict=True):
-        assert abs(source.chosen_tokens - Fraction(weight, 100) * sum(lengths)) <= max(lengths) / 2
-        for name, stored in (("documents", len(lengths)), ("tokens", sum(lengths))):
-            left_out = sum(getattr(each, name) for each in source.left_out.values())
-            once = getattr(source, f"chosen_{name}") - getattr(source, f"repeated_{name}")
-            assert stored == left_out + once == getattr(source, name)
 
 
 def test_a_list_that_is_edited_meanwhile_is_recorded_as_it_was_used(stores: list[Path], tmp_path: Path) -> None:

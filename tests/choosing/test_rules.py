@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import packtool
 from packtool.choosing.rules import RULES, reading_origins
 from packtool.errors import PacktoolError
 from packtool.options.check import checked
 from packtool.options.pack import PackArguments
 from tests.choosing.web_and_wiki import pack
+from tests.making import Make
 
 ASKED: dict[str, dict[str, Any]] = {
     "exclude": {"exclude": "list.txt"},
@@ -29,13 +28,11 @@ ASKED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def bare(make: Make) -> Path:
     """A store that does not know where its documents came from."""
-    place = tmp_path_factory.mktemp("rules")
-    (place / "in.jsonl").write_text("".join(json.dumps({"text": f"text {n}", "n": n}) + "\n" for n in range(30)))
-    packtool.tokenize(place / "in.jsonl", place / "bare", columns="n", provenance=False, workers=1)
-    return place / "bare"
+    records = [{"text": f"text {n}", "n": n} for n in range(30)]
+    return make({"bare": records}, {"columns": "n", "provenance": False}) / "bare"
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from pathlib import Path
@@ -14,25 +13,23 @@ import packtool
 from packtool.errors import UsageError
 from packtool.formats.packed import PackedDataset
 from packtool.formats.token_store import TokenStore
+from tests.making import Make
 from tests.shell import Shell
 from tests.stores import write_store
 
 CHOICES: list[dict[str, Any]] = [{}, {"min_tokens": 4}, {"where": "line > 9"}, {"mix": ["a=3x", "b=0.5x"], "seed": 1}]
 
 
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    place, draw = tmp_path_factory.mktemp("ranked"), random.Random(3)
-    found = []
-    for name in ("a", "b"):
-        lines = []
-        for number in range(60):
-            text = "word " * draw.choice([1, 2, 3, 5, 9]) + draw.choice("xyz")
-            lines.append(json.dumps({"id": f"{name}{number}", "text": text}) + "\n")
-        (place / f"{name}.jsonl").write_text("".join(lines))
-        packtool.tokenize(place / f"{name}.jsonl", place / name, id_field="id", workers=1, encoder="tokenizers")
-        found.append(place / name)
-    return found
+@pytest.fixture
+def stores(make: Make) -> list[Path]:
+    draw = random.Random(3)
+
+    def records(name: str) -> list[dict[str, Any]]:
+        texts = ["word " * draw.choice([1, 2, 3, 5, 9]) + draw.choice("xyz") for _ in range(60)]
+        return [{"id": f"{name}{number}", "text": text} for number, text in enumerate(texts)]
+
+    place = make({name: records(name) for name in "ab"}, {"id_field": "id", "encoder": "tokenizers"})
+    return [place / "a", place / "b"]
 
 
 def documents(stores: list[Path], choice: dict[str, Any], packed: Path) -> list[dict[str, Any]]:

@@ -19,8 +19,9 @@ from packtool.errors import DataError
 from packtool.formats import manifest as manifests
 from packtool.report.types import PackedReport
 from packtool.report.written import figures, has_all
+from tests.making import Make
 from tests.shell import Shell
-from tests.stores import amended, write_store
+from tests.stores import amended
 
 Place = tuple[str | int, ...]
 PACK: dict[str, Any] = {"strategy": "seamless", "sequence_length": 32, "mix": {"one": "2x", "two": "1x"}}
@@ -40,14 +41,9 @@ def change_report(path: Path, change: Callable[[dict[str, Any]], object]) -> Non
     (path / "run.json").write_text(json.dumps(run))
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("written")
-    write_store(place / "one", [5, 40, 70, 3, 200], per_shard=3)
-    write_store(place / "two", [9, 30, 64], first=5)
-    for name, options in KINDS.items():
-        packtool.pack([place / "one", place / "two"], place / name, **options)
-    return place
+@pytest.fixture
+def made(make: Make) -> Path:
+    return make({"one": [5, 40, 70, 3, 200], "two": [9, 30, 64]}, {"per_shard": 3}, **KINDS)
 
 
 def places(value: Any, above: Place = ()) -> Iterator[Place]:
