@@ -54,8 +54,7 @@ from packtool.support.toml_file import Key, TomlFile, read_toml
 if TYPE_CHECKING:
     from packtool.places.typed import Typed
 
-_UNITS = ("tokens", "rows", "steps")
-"""Units of the length of a run, and of the begin of a stage."""
+_UNITS = ("tokens", "rows", "steps")  # units of the length of a run, and of the begin of a stage
 MOST_SAMPLES = 10**12
 """Samples of the longest run. The rows of each source are counted for every block of a few thousand samples, and these
 counts must fit in memory."""

@@ -14,8 +14,7 @@ from packtool.planning.plan import I64
 
 REMARK = "  # "
 """What separates the FILE:LINE of an entry of a list from a remark."""
-_SHOWN = 100
-"""Characters of an entry in a message."""
+_SHOWN = 100  # characters of an entry in a message
 
 
 def file_and_line(text: str) -> tuple[str, int] | None:

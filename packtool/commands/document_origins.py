@@ -22,8 +22,7 @@ from packtool.places.typed import Typed, places_of
 from packtool.planning.plan import I64, offsets_of
 from packtool.writing.stored_tokens import store_places
 
-_MOST_ENTRIES = 10_000
-"""Most entries of a directory to search for stores."""
+_MOST_ENTRIES = 10_000  # most entries of a directory to search for stores
 
 
 def stores_nearby(dataset: PackedDataset) -> list[Path] | None:

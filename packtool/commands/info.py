@@ -15,8 +15,7 @@ from packtool.options.signature import takes
 from packtool.places.local import LocalPlace
 from packtool.places.typed import place_of
 
-_HEAD = 1024
-"""Bytes of a file in which the first entries of a tokenizer.json lie."""
+_HEAD = 1024  # bytes of a file in which the first entries of a tokenizer.json lie
 
 
 @takes(InfoArguments)

@@ -25,11 +25,9 @@ from packtool.text.faults import Fault
 MOST_FILES = 10_000
 """Most files to count in a directory that packtool did not write."""
 _OTHERS = "records that can't be used"
-_IN_THE_WAY = "to tokenize it"
-"""The fact that says what to mend first."""
+_IN_THE_WAY = "to tokenize it"  # the fact that says what to mend first
 _Advice = tuple[list[str], dict[str, str]]
-_TRIED = 3
-"""Files to try before a command is advised."""
+_TRIED = 3  # files to try before a command is advised
 MOST_BYTES = 1 << 30
 """Most bytes to read of a file of conversations, to count them."""
 

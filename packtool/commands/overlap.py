@@ -15,8 +15,7 @@ from packtool.planning.plan import I64, offsets_of
 from packtool.support.mapped import release
 from packtool.support.sizes import machine_memory, plural, show_bytes
 
-_RESULT_BYTES = 512
-"""Memory that a document takes that overlaps, with the names of both."""
+_RESULT_BYTES = 512  # memory that a document takes that overlaps, with the names of both
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-_ROWS = 64
-"""Rows by which strategies can be told apart."""
+_ROWS = 64  # rows by which strategies can be told apart
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 
 READ_BYTES = 4 << 30
 """Most bytes of arrays to keep on disk for a command that only reads a dataset of a store, open ones not counted."""
-_SAMPLE = 256
-"""Consecutive units in a sample."""
+_SAMPLE = 256  # consecutive units in a sample
 _SHARD_FILE = re.compile(r"(.*?)[a-z_]+(-\d+)\.npy")
 
 

@@ -15,10 +15,8 @@ from packtool.writing.shards import rows_per_shard
 
 MOST_DOCUMENTS = 10_000_000
 """Documents that a dry run plans: seconds of work."""
-_OF_A_DOCUMENT = 4
-"""Bytes of a document's length."""
-_CHOSEN = 8
-"""Bytes of the number of a document in its store, where documents were chosen."""
+_OF_A_DOCUMENT = 4  # bytes of a document's length
+_CHOSEN = 8  # bytes of the number of a document in its store, where documents were chosen
 
 
 def planned_size(corpus: Corpus, plans: Sequence[Plan], recipe: PackRecipe) -> dict[str, int]:

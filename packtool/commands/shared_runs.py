@@ -18,8 +18,7 @@ _MULTIPLIER = 0x9E3779B97F4A7C15
 _SPREAD = np.uint64(0xBF58476D1CE4E5B9)
 _PLACES_A_RUN = 8
 """Places of the filter for each run at the least; a run marks two, so 1 in 20 others passes at the most."""
-_BLOCK = 1 << 16
-"""Runs that are looked up at a time: their hashes stay in a core's cache."""
+_BLOCK = 1 << 16  # runs that are looked up at a time: their hashes stay in a core's cache
 
 
 class SharedRun(NamedTuple):

@@ -24,8 +24,7 @@ from packtool.report.compare import Candidate
 from packtool.report.types import StoreReport
 from packtool.support.temporary import temporary_directory
 
-_TEXT = ("tokenizer", "eos_token", "text_field", "format")
-"""Options of how text files are read."""
+_TEXT = ("tokenizer", "eos_token", "text_field", "format")  # options of how text files are read
 
 
 def texts_report(location: str, tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> StoreReport:

@@ -24,8 +24,7 @@ from packtool.text.tokenizing.job import finish, run_blocks, warn_of_columns
 from packtool.text.tokenizing.recipe import StoreRecipe
 from packtool.text.tokenizing.tokenizer import Tokenizer, load
 
-_MOST_TEXT = 1 << 25
-"""Bytes of the largest text file, which is one document, that a dry run reads."""
+_MOST_TEXT = 1 << 25  # bytes of the largest text file, which is one document, that a dry run reads
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

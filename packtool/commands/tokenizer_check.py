@@ -24,12 +24,9 @@ from packtool.text.encoding.load import FoundTokenizer, find_tokenizer
 
 SAMPLE = 1000
 """Documents to draw from a store, besides one of each file."""
-_FILES = 9000
-"""Most files of which one document each is drawn."""
-_MOST_TOKENS = 1 << 16
-"""Of a longer document, so many tokens from its first are compared."""
-_SHOWN = 8
-"""Ids that a message shows from the first that differs."""
+_FILES = 9000  # most files of which one document each is drawn
+_MOST_TOKENS = 1 << 16  # of a longer document, so many tokens from its first are compared
+_SHOWN = 8  # ids that a message shows from the first that differs
 _SEED = 0
 
 

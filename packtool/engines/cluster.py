@@ -46,10 +46,8 @@ SAY_SECONDS = 30.0
 LOST_SECONDS = 600.0
 """Time after which workers that had come and have gone are no longer waited for."""
 
-_ONE_AT_A_TIME = threading.Lock()
-"""Encoders are one for each process, whatever number of threads a worker has."""
-_ABSENT = ("missing-input", "missing-shard", "no-manifest")
-"""Errors for files that are not there."""
+_ONE_AT_A_TIME = threading.Lock()  # encoders are one for each process, whatever number of threads a worker has
+_ABSENT = ("missing-input", "missing-shard", "no-manifest")  # errors for files that are not there
 
 
 class Cluster(Engine):

@@ -22,8 +22,7 @@ from packtool.support.mapped import ArrayFile
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-_LARGE_IN_FUNCTION = 1 << 12
-"""Bytes from which an array that a function holds is a file of its own."""
+_LARGE_IN_FUNCTION = 1 << 12  # bytes from which an array that a function holds is a file of its own
 _FUNCTION = "function.pickle"
 _REMEDY = "start again with --overwrite=True"
 

@@ -16,14 +16,10 @@ from packtool.formats.token_store import TokenStore
 from packtool.options.kinds import shown
 from packtool.planning.plan import I64, Mask
 
-_WHOLE = 2.0**53
-"""Up to here, floats hold every whole number."""
-_INT64 = 2.0**62
-"""Up to here, 64 bits surely hold a whole number, the float next to it, and their difference."""
-_DIGITS = 15
-"""A float tells all decimals of as many digits apart."""
-_SMALL = 1e-300
-"""Below, floats hold fewer digits."""
+_WHOLE = 2.0**53  # up to here, floats hold every whole number
+_INT64 = 2.0**62  # up to here, 64 bits surely hold a whole number, the float next to it, and their difference
+_DIGITS = 15  # a float tells all decimals of as many digits apart
+_SMALL = 1e-300  # below, floats hold fewer digits
 
 
 class Numbers(NamedTuple):

@@ -126,8 +126,7 @@ LEFT_OUT = {
 }
 """Kinds of fields that are hardly left out on purpose, with what they are called; those from history on beside a
 conversation."""
-_OF_TEXTS = 6
-"""Kinds of these that are hardly left out beside a text, too."""
+_OF_TEXTS = 6  # kinds of these that are hardly left out beside a text, too
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 

@@ -19,8 +19,7 @@ from packtool.support.sizes import parse_bytes, plural
 
 _SHOWN = 60
 _EXACT = re.compile(r"\s*[-+]?(?:\d[\d_]*/\d[\d_]*|(?:\d[\d_]*)?\.?[\d_]*(?:[eE]([-+]?\d{1,9}))?)\s*")
-_LONGEST = 400
-"""Digits of a number that is computed exactly; floats have at most 325 before or after the point."""
+_LONGEST = 400  # digits of a number that is computed exactly; floats have at most 325 before or after the point
 
 
 def shown(value: Any) -> str:

@@ -17,11 +17,9 @@ from packtool.options.kinds import Kind, shown
 BUILT_IN = ("store", "file", "line", "id", "tokens")
 """Names that every document has a value for, whatever was kept with it."""
 EXAMPLE = "score >= 3 and lang in ('en', 'de')"
-_DEEPEST = 100
-"""Levels of an expression: people write three or four, and Python ends at a thousand."""
+_DEEPEST = 100  # levels of an expression: people write three or four, and Python ends at a thousand
 _ORDERS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
-_MOST = 1 << 100
-"""Whole numbers up to here are a float and a rest of 64 bits."""
+_MOST = 1 << 100  # whole numbers up to here are a float and a rest of 64 bits
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "in": "in"}
 _NEGATIONS = (ast.NotEq, ast.NotIn, ast.IsNot)
 

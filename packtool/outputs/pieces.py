@@ -32,8 +32,7 @@ from packtool.support.decoding import from_json
 
 Done = TypeVar("Done")
 Task = TypeVar("Task")
-_AT_ONCE = 16
-"""Records that are read at the same time from an object store, where each takes a request."""
+_AT_ONCE = 16  # records that are read at the same time from an object store, where each takes a request
 
 
 class _Record(msgspec.Struct, Generic[Done], frozen=True):

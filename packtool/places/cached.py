@@ -27,8 +27,7 @@ from packtool.support.temporary import directory_of
 FILES_AT_ONCE = 3
 MAPPED = 12
 """Arrays that a reader keeps open where the cache is limited: a removed copy takes room until it is closed."""
-_WAIT = 0.02
-"""Seconds between looks at room that other processes are filling."""
+_WAIT = 0.02  # seconds between looks at room that other processes are filling
 
 
 class Cache:

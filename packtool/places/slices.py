@@ -20,8 +20,7 @@ from packtool.places.place import I64
 
 _OPEN = 1 / 8
 """The part of the process's limit of open files that a reader uses; there may be a second reader, of loss."""
-_TOGETHER = 128
-"""Slices that are read at the same time."""
+_TOGETHER = 128  # slices that are read at the same time
 
 
 class SliceReader:

@@ -12,10 +12,8 @@ from packtool.report.tables import Table, TableColumn, table_of
 from packtool.support.sizes import plural
 
 _BARS = " ▁▂▃▄▅▆▇█"
-_COLUMNS = 40
-"""Columns in a picture of weights in a terminal."""
-_NOTHING = 1e-9
-"""A share that is a rounding error."""
+_COLUMNS = 40  # columns in a picture of weights in a terminal
+_NOTHING = 1e-9  # a share that is a rounding error
 
 
 def sources_table(report: BlendReport) -> Table[BlendedSource]:

@@ -18,14 +18,11 @@ COLOURS = 10
 """Colours of series in the style sheet, c0 to c9."""
 _INDENT, _STEP = 126, 20
 """Sizes in charts with one line a row: room for its label, height."""
-_NAME = 17
-"""Letters that fit beside a chart: those of `first-fit-shuffle`."""
-_LABEL = 38
-"""Room for the label of a tick."""
+_NAME = 17  # letters that fit beside a chart: those of `first-fit-shuffle`
+_LABEL = 38  # room for the label of a tick
 _THICK, _STRIP = 16, 21
 """Sizes in pictures of rows: height of a strip, and distance from one to the next."""
-_NARROW = 1.2
-"""Blocks narrower than this are drawn together with their neighbours of one colour."""
+_NARROW = 1.2  # blocks narrower than this are drawn together with their neighbours of one colour
 _SHADES = 8
 """Colours, from the shortest documents to the longest: each stands for four times the length of the one before."""
 

@@ -41,8 +41,7 @@ _ROWS = (
     "lengths, those of the one with the most tokens. A block is a piece of a document, its colour the length of that "
     "document in tokens: a row of one colour holds documents of one length. A notch marks where a document is cut."
 )
-_MARKS = 6
-"""Row lengths marked in a chart of lengths; of more, the longest only."""
+_MARKS = 6  # row lengths marked in a chart of lengths; of more, the longest only
 
 
 def page(report: Report) -> str:

@@ -36,8 +36,7 @@ DEGENERATE_CUT, DEGENERATE_PADDING = 0.5, 0.25
 """A price that nobody pays: more than half of the documents that fit cut, or a quarter of the output padding."""
 _FAR = 1.75
 """Rows this many times as long as the mean document are far above it: in the paper 256 tokens and more, against 143."""
-_ALIKE = 0.5
-"""Share of rows of equal lengths but one from which rows are better mixed."""
+_ALIKE = 0.5  # share of rows of equal lengths but one from which rows are better mixed
 
 _SIMPLEST_FIRST = sorted(STRATEGIES.values(), key=lambda strategy: strategy.recommended)
 _WHOLE = [strategy.name for strategy in _SIMPLEST_FIRST if strategy.recommended and strategy.whole]

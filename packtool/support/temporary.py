@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _made: set[Path] = set()
-_place: list[Path] = []
-"""The directory for temporary ones of this process, if not the system's."""
+_place: list[Path] = []  # the directory for temporary ones of this process, if not the system's
 
 
 def make_in(place: Path) -> None:

@@ -18,8 +18,7 @@ from packtool.support.sizes import show_bytes
 
 Key: TypeAlias = "str | int"
 """A name in a table, or a number in a list."""
-_MOST_BYTES = 1 << 24
-"""The largest file that is read: what is larger was named by mistake."""
+_MOST_BYTES = 1 << 24  # the largest file that is read: what is larger was named by mistake
 _TOKEN = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}'  # a string of several lines, which may end with quotes of its own
     r"|'''.*?'{3,5}"

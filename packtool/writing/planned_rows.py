@@ -13,8 +13,7 @@ from packtool.planning.plan import I64, Plan, Segments
 from packtool.writing.layout import Layout, join, unit_range
 from packtool.writing.unit_source import Tokens, Units, UnitSource, padding, split_loss
 
-_WITHOUT_TOKENS = 8
-"""The factor by which more rows are laid out at a time without their tokens."""
+_WITHOUT_TOKENS = 8  # the factor by which more rows are laid out at a time without their tokens
 
 
 class RowBatch(NamedTuple):

@@ -22,11 +22,9 @@ from packtool.formats.names import SEGMENT
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 
-_AHEAD = 4
-"""Objects of a partition that are fetched while another one is read."""
+_AHEAD = 4  # objects of a partition that are fetched while another one is read
 _HEADER = np.dtype("<i8")
-_COUNTED = (0, 0, 1, 2, 1)
-"""The count in the header that is the length of each column: of atoms, units or segments."""
+_COUNTED = (0, 0, 1, 2, 1)  # the count in the header that is the length of each column: of atoms, units or segments
 
 
 class ScratchFile(NamedTuple):

@@ -36,8 +36,7 @@ from packtool.writing.stored_plan import StoredPlan
 from packtool.writing.two_passes import PartitionContents, PartitionedRows, partition
 from packtool.writing.unit_source import UnitSource
 
-_PARTITIONS = "partitions"
-"""Directory of the scratch files of the first pass."""
+_PARTITIONS = "partitions"  # directory of the scratch files of the first pass
 
 
 class Note(msgspec.Struct, frozen=True):

@@ -25,8 +25,7 @@ from packtool.planning.plan import offsets_of
 from packtool.support.decoding import from_json
 
 _INDEX = "index.json"
-_TYPES = {"<u2": 5, "<u4": 6}
-"""litdata's numbers of NumPy's types."""
+_TYPES = {"<u2": 5, "<u4": 6}  # litdata's numbers of NumPy's types
 _NUMPY = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 _TORCH = {11: "u1", 12: "i1", 13: "i2", 14: "i2", 15: "i4", 16: "i4", 17: "i8", 18: "i8", 20: "u2"}
 _READ = {

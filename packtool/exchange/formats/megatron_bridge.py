@@ -29,8 +29,7 @@ METADATA = "packed_metadata.jsonl"
 _IDS, _MASK = pa.list_(pa.int32()), pa.list_(pa.int8())
 _SCHEMA = pa.schema([("input_ids", _IDS), ("seq_start_id", _IDS), ("loss_mask", _MASK)])
 _LENGTHS = pa.field("seq_lengths", _IDS)
-_GROUP = 500
-"""Rows of a row group: its reader loads one for each row that it takes."""
+_GROUP = 500  # rows of a row group: its reader loads one for each row that it takes
 
 
 def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:

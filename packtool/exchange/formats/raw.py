@@ -15,8 +15,7 @@ from packtool.formats.schema import ExportedFile
 from packtool.text.corpus.records import in_words
 
 _NUMPY = b"\x93NUMPY"
-_ENOUGH = 16
-"""Ids from which a pattern in them is hardly chance."""
+_ENOUGH = 16  # ids from which a pattern in them is hardly chance
 
 
 def fill(directory: Path, name: str, contents: Contents, part: Part, dtype: np.dtype[Any]) -> list[ExportedFile]:

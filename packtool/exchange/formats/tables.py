@@ -29,8 +29,7 @@ from packtool.text.corpus.token_columns import KNOWN
 ERRORS = (pa.ArrowException, OSError, ValueError, LookupError, OverflowError, MemoryError)
 """What Arrow raises at a damaged file."""
 _LIST = pa.list_(pa.int32())
-_BATCH = 1000
-"""Rows of a record batch, as `datasets` writes them itself."""
+_BATCH = 1000  # rows of a record batch, as `datasets` writes them itself
 
 
 def schema(contents: Contents) -> pa.Schema:

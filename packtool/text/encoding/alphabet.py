@@ -13,14 +13,12 @@ from packtool.text.encoding.families import bytes_of_characters, kinds
 from packtool.warnings import warn
 
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
-_SHOWN = 8
-"""Examples in a warning."""
+_SHOWN = 8  # examples in a warning
 _COMMON = [*string.ascii_letters, *string.digits, *string.punctuation, *"éüñßдя中日ا한😀"]
 """Characters to try, for examples."""
 
 
-_UTF8 = frozenset(range(256)) - {0xC0, 0xC1, *range(0xF5, 0x100)}
-"""Bytes of UTF-8 text."""
+_UTF8 = frozenset(range(256)) - {0xC0, 0xC1, *range(0xF5, 0x100)}  # bytes of UTF-8 text
 
 
 class Alphabet(msgspec.Struct, frozen=True):

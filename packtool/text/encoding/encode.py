@@ -18,8 +18,7 @@ from packtool.text.encoding.long_texts import PIECE, pieces
 from packtool.text.encoding.verify import Verified
 from packtool.text.faults import Fault
 
-_ENCODE_CHARS = 1 << 21
-"""Characters handed to the encoder at once: a batch as it is read, in nearly every case."""
+_ENCODE_CHARS = 1 << 21  # characters handed to the encoder at once: a batch as it is read, in nearly every case
 
 
 class EncodedDocuments(NamedTuple):

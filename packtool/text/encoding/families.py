@@ -54,8 +54,7 @@ SETTLED = frozenset({(GPT2,), (GPT4,), (QWEN2,), (QWEN35,), (O200K,), (TEKKEN,),
 """None of their alternatives goes on from a letter or number into whitespace, nor looks back."""
 
 NFC = {"type": "NFC"}
-_MOST_APART = 16
-"""Most added tokens that every text is searched for."""
+_MOST_APART = 16  # most added tokens that every text is searched for
 
 
 class Shape(msgspec.Struct, frozen=True):

@@ -10,8 +10,7 @@ from typing import Any
 
 from packtool.text.encoding.spec import repeated_merge
 
-_GAPS = 1 << 16
-"""Ids without an entry that any file may have: libraries allocate tables up to the largest id."""
+_GAPS = 1 << 16  # ids without an entry that any file may have: libraries allocate tables up to the largest id
 
 
 def odd(spec: Mapping[str, Any], vocab: Mapping[str, int], data: bytes) -> str:

@@ -24,8 +24,7 @@ CodeTable = np.ndarray[Any, np.dtype[np.bool_]]
 # Names of the sets for a tokenizer that splits by character class; that also applies NFC; whose patterns PCRE2 matches.
 PATTERNS, NFC, PCRE = ("unassigned",), ("unassigned", "new_marks"), ("pcre_spaces",)
 
-_NEARLY_ASCII = 1.25
-"""Bytes a character: below it, about one character in six is beyond ASCII, or fewer are."""
+_NEARLY_ASCII = 1.25  # bytes a character: below it, about one character in six is beyond ASCII, or fewer are
 
 
 @functools.cache

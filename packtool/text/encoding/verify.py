@@ -28,11 +28,9 @@ the command's CPU time at first, and 2 % later.
 
 n comparisons miss a kind of text that is a share p of all with a chance of (1 - p)^n: `ENOUGH` of them find one that is
 2 % of the texts with 99 %. Rarer kinds are the matter of what is known of a tokenizer before it gets a fast encoder."""
-_FIRST = 2
-"""Texts that are compared at the very beginning, unless they are long."""
+_FIRST = 2  # texts that are compared at the very beginning, unless they are long
 _LONG = 1 << 14
-_TOGETHER = 256
-"""Added tokens that are probed in one text."""
+_TOGETHER = 256  # added tokens that are probed in one text
 
 _PROBES = (
     "",

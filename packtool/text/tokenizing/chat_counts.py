@@ -9,8 +9,7 @@ from packtool.text.conversations.chat import Chat
 from packtool.text.tokenizing.counts import SpanCounts
 from packtool.warnings import warn
 
-_NAMED = 12
-"""Most fields that a warning names."""
+_NAMED = 12  # most fields that a warning names
 
 
 def chat_counts(total: SpanCounts, chat: Chat) -> dict[str, int]:

@@ -33,8 +33,7 @@ from packtool.text.tokenizing.held import Held, held_in
 
 LossMask = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.integer[Any]]
-_NAMES = 100
-"""Most names of fields that are counted: some records have a field of its own for each thing."""
+_NAMES = 100  # most names of fields that are counted: some records have a field of its own for each thing
 
 
 class Conversations:

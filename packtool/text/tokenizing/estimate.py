@@ -40,16 +40,11 @@ CHUNK = 1 << 16
 """Bytes of text to tokenize at a place, about."""
 _COMPRESSED = 1 << 22
 """Bytes of text to read of a compressed file: bz2 reads a block of 900 kB ahead, which counts as read."""
-_CPU_SECONDS = 5.0
-"""After which nothing further is read."""
-_TURN = 8
-"""Places are looked at in so many turns, so that those of the first turns are spread over the corpus, too."""
-_TIMED_CHARACTERS = 1 << 18
-"""Characters on which the encoder is timed, about."""
-_TIMED_SECONDS = 0.2
-"""For which the encoder is timed."""
-_OVERHEAD = 1.15
-"""CPU time of the command over that of reading and encoding: it also hashes and writes."""
+_CPU_SECONDS = 5.0  # CPU time after which nothing further is read
+_TURN = 8  # places are looked at in so many turns, so that those of the first turns are spread over the corpus, too
+_TIMED_CHARACTERS = 1 << 18  # characters on which the encoder is timed, about
+_TIMED_SECONDS = 0.2  # time for which the encoder is timed
+_OVERHEAD = 1.15  # CPU time of the command over that of reading and encoding: it also hashes and writes
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,8 @@ from packtool.text.encoding.load import FoundTokenizer
 from packtool.text.encoding.special import SENTINELS, Sentinels, sentinels
 from packtool.text.encoding.special import named as named_token
 
-_PURPOSE = int.from_bytes(b"fim")
-"""Keeps what is drawn here apart from other hashes of the text by the same seed."""
-_PLACES = 1 << 63
-"""Keeps places apart from other draws."""
+_PURPOSE = int.from_bytes(b"fim")  # keeps what is drawn here apart from other hashes of the text by the same seed
+_PLACES = 1 << 63  # keeps places apart from other draws
 
 
 class FillInTheMiddle(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,8 +26,7 @@ _CALL = re.compile(r"<tool_call>|\[TOOL_CALLS\]|<function=")
 """What begins a call of a tool that is spelled in a content."""
 _READ = frozenset(("role", "content", "name", "tool_calls", "tool_call_id", *REASONING, *TOOLS))
 """Fields of messages that are read, or else refused."""
-_FEW = 2
-"""Words of a field of a message that may be a name, or a date."""
+_FEW = 2  # words of a field of a message that may be a name, or a date
 
 
 class Held(NamedTuple):

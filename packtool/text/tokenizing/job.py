@@ -45,8 +45,7 @@ from packtool.text.tokenizing.tokenizer import Tokenizer
 from packtool.warnings import warn
 
 log = logging.getLogger(__name__)
-_NAMED = 5
-"""Most special tokens that a warning names."""
+_NAMED = 5  # most special tokens that a warning names
 
 
 def run_blocks(
