@@ -61,14 +61,7 @@ def trained(document: Document) -> list[str]:
         (ENDED.replace("<e>", ""), ["b", "d"], False, "", 2),
     ],
     ids=[
-        "behind",
-        "between",
-        "never",
-        "no header",
-        "header is a stop",
-        "no stop",
-        "marks, between",
-        "marks",
+        *("behind", "between", "never", "no header", "header is a stop", "no stop", "marks, between", "marks"),
         "marks cut",
     ],
 )

@@ -155,11 +155,7 @@ def test_so_it_is_where_arrow_decompresses(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("format", ["txt", "jsonl", "json", "csv"])
 def test_no_reader_of_a_corpus_stops_before_the_end(suffix: str, format: str, tmp_path: Path) -> None:
     for length in (1 << 15, 1 << 16, (1 << 16) + 1):
-        lines = {
-            "jsonl": b'{"text": "%s"}\n',
-            "json": b'[{"text": "%s"}]',
-            "csv": b"text\n%s\n",
-        }.get(format, b"%s\n")
+        lines = {"jsonl": b'{"text": "%s"}\n', "json": b'[{"text": "%s"}]', "csv": b"text\n%s\n"}.get(format, b"%s\n")
         whole = CHECKED[suffix](lines % (b"x" * (length - len(lines) + 2)))
         path = tmp_path / f"a.{format}.{suffix}"
         path.write_bytes(whole)

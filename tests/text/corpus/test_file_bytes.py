@@ -88,11 +88,7 @@ def test_object_stores_go_through_arrow(tmp_path: Path) -> None:
     url = tmp_path.as_uri()
     files = find(url)
     assert [file.name for file in files] == ["b.jsonl", "c.parquet", "deep/a.jsonl.gz"]
-    assert [count(file) for file in files] == [
-        20_000,
-        1,
-        20_000,
-    ]
+    assert [count(file) for file in files] == [20_000, 1, 20_000]
     assert sum(len(batch.documents) for batch in reading.read(files[0], Span(0, 1000, -1), "text")) < 20_000
     assert [file.name for file in find(url + "/**/*.gz")] == ["deep/a.jsonl.gz"]
     with pytest.raises(DataError, match="no such file or directory"):

@@ -198,10 +198,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"bot_name": "b", "conversation": [{"message": Q, "is_human": True}, {"message": A, "is_human": False}]},
         "--conversations conversation --message-fields is_human,message",
     ),
-    "coqa": (
-        {"story": "There was a cat.", "questions": [Q, "And then?"], "answers": {"input_text": [A, "No."]}},
-        "",
-    ),
+    "coqa": ({"story": "There was a cat.", "questions": [Q, "And then?"], "answers": {"input_text": [A, "No."]}}, ""),
     "OpenThoughts, later": (
         {"problem": Q, "deepseek_reasoning": R, "deepseek_solution": A, "ground_truth_solution": "2"},
         "--prompt problem --completion deepseek_solution --reasoning-field deepseek_reasoning",

@@ -104,10 +104,7 @@ def test_json_of_arrow_is_read_wherever_it_stands(tmp_path: Path, name: str) -> 
     table = pa.table({"text": as_json(["one", {"x": 1}]), "messages": lists, "tools": structs, "n": as_json([1, "a"])})
     path = write(table, tmp_path / name)
     assert read(path, CHAT) == (
-        [
-            {"messages": messages[:1], "tools": [{"parameters": {"n": None}}]},
-            {"messages": messages[1:], "tools": [{}]},
-        ],
+        [{"messages": messages[:1], "tools": [{"parameters": {"n": None}}]}, {"messages": messages[1:], "tools": [{}]}],
         [],
     )
     what = f"text field 'text' is an object, not a string (read as {name[2:].replace('feather', 'arrow')})"

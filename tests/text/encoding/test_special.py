@@ -13,20 +13,14 @@ from packtool.warnings import PacktoolWarning
 from tests.text.encoding import shapes
 
 
-@pytest.mark.parametrize("eos", [token for group in CANDIDATES["eos"] for token in group])
-def test_each_candidate_alone_is_found(eos: str) -> None:
-    assert candidates("eos", {"a": 0, eos: 1}, set()) == [eos]
-
-
 def test_which_of_several() -> None:
     both = {"<|endoftext|>": 0, "</s>": 1, "[SEP]": 2}
     assert candidates("eos", both, set()) == ["<|endoftext|>", "</s>"]
     assert candidates("eos", both, {"</s>", "[SEP]"}) == ["</s>"], "RoBERTa: the other is a word like any other"
     assert candidates("eos", {"[SEP]": 2, "[CLS]": 1}, {"[SEP]"}) == ["[SEP]"]
     assert candidates("eos", {"a": 0}, {"a"}) == []
-
-
-def test_added_tokens_that_are_not_special_end_nothing() -> None:
+    for each in (token for group in CANDIDATES["eos"] for token in group):
+        assert candidates("eos", {"a": 0, each: 1}, set()) == [each]
     spec = {"added_tokens": [{"content": "</s>", "special": False}, {"content": "<eos>", "special": True}]}
     assert candidates("eos", {"</s>": 5, "<eos>": 1}, marked(spec)) == ["<eos>"], "Gemma: the other is HTML"
 
