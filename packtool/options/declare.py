@@ -106,52 +106,30 @@ class Only:
 
 @dataclass(frozen=True)
 class Option:
-    """An option, apart from the name, type and default that its field has.
+    """An option, apart from the name, type and default that its field has."""
 
-    Attributes:
-        kind: how its value is written.
-        help: what it does, in a sentence or two.
-        group: what it is about.
-        short: its short flag.
-        unit: of the value.
-        metavar: placeholder of the value in help, where the kind's does not say enough.
-        low, high: the smallest and the largest value allowed.
-        default: the default in words, where it is not the value alone.
-        taken_by: the strategies or methods that take it; all when empty.
-        not_taken_by: the few that do not take it.
-        instead: what to do where it is not taken; by default, to choose a strategy or method that takes it.
-        required: strategies and methods that take it need it.
-        missing: what to do where it must be given and is not; by default, to see the help.
-        positional: without a name on the command line, and `input` in a file.
-        in_file: may stand in a TOML file: it is about the work, not about one call.
-        recorded: the output depends on it, so the manifest records it.
-        python_only: the command line has an option of its own for it.
-        suggestions: values for the shell to complete, where there may be others.
-        needs, excludes, only: rules; an option that breaks one is refused if it is given.
-    """
-
-    kind: Kind
-    help: str
-    group: Group = "Input"
-    short: str = ""
-    unit: str = ""
-    metavar: str = ""
-    low: int | None = None
-    high: int | None = None
-    default: str = ""
-    taken_by: tuple[str, ...] = ()
-    not_taken_by: tuple[str, ...] = ()
-    instead: str = ""
-    required: bool = False
-    missing: str = ""
-    positional: bool = False
-    in_file: bool = True
-    recorded: bool = False
-    python_only: bool = False
-    suggestions: tuple[str, ...] = ()
-    needs: Needs | None = None
-    excludes: Excludes | None = None
-    only: Only | None = None
+    kind: Kind  # how its value is written
+    help: str  # what it does, in a sentence or two
+    group: Group = "Input"  # what it is about
+    short: str = ""  # its short flag
+    unit: str = ""  # unit of the value
+    metavar: str = ""  # placeholder of the value in help, where the kind's does not say enough
+    low: int | None = None  # the smallest value allowed
+    high: int | None = None  # the largest value allowed
+    default: str = ""  # the default in words, where it is not the value alone
+    taken_by: tuple[str, ...] = ()  # the strategies or methods that take it; all when empty
+    not_taken_by: tuple[str, ...] = ()  # the few that do not take it
+    instead: str = ""  # what to do where it is not taken; by default, to choose one that takes it
+    required: bool = False  # strategies and methods that take it need it
+    missing: str = ""  # what to do where it must be given and is not; by default, to see the help
+    positional: bool = False  # without a name on the command line, and `input` in a file
+    in_file: bool = True  # may stand in a TOML file: it is about the work, not about one call
+    recorded: bool = False  # the output depends on it, so the manifest records it
+    python_only: bool = False  # the command line has an option of its own for it
+    suggestions: tuple[str, ...] = ()  # values for the shell to complete, where there may be others
+    needs: Needs | None = None  # rule; an option that breaks it is refused if it is given
+    excludes: Excludes | None = None  # rule, as `needs`
+    only: Only | None = None  # rule, as `needs`
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,7 @@ def parse(data: bytes) -> dict[str, Any]:
         data: the tokenizer.json.
 
     Raises:
-        ValueError: not JSON, without a model, or with an entry of another type than it
-            must have.
+        ValueError: not JSON, without a model, or with an entry of another type than it must have.
 
     >>> parse(b'{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, "normalizer": null}')
     {'model': {'type': 'BPE', 'vocab': {'a': 0}}, 'normalizer': None}

@@ -32,73 +32,39 @@ _SUMS = (
 
 
 class SpanCounts(msgspec.Struct):
-    """Counts of one span, or of several together.
+    """Counts of one span, or of several together."""
 
-    Attributes:
-        file: its number.
-        documents, tokens: that went to the store; EOS and BOS included.
-        empty: documents without a token.
-        records: lines, rows or files read.
-        bytes: read, uncompressed.
-        filtered: documents left out by filters.
-        rejected: records that can't be used, by reason.
-        special: special tokens in texts, by id.
-        lost: bytes of files that can't be read to their end, or at all, whose records nobody counted.
-        digest: of the file, in the span that begins it.
-        read: documents that were read, whatever became of them.
-        encoded: ids that they have, EOS and BOS not included.
-        trained: tokens that went to the store and train, if the store has a loss.
-        conversations: conversations that documents were made of.
-        context: tokens before the first that trains, in all but the first document of each conversation.
-        fim: counts of the documents that went to the store: documents that were rearranged to fill in the middle, their
-            parts in either form, sentinels; empty if texts are not rearranged.
-        sentinels: sentinels of all documents that were encoded.
-        ends: documents by the token that ends their last turn that trains, "" if no token ends it.
-        open_turns: turns that train without a token that ends them.
-        reasoning: conversations whose reasoning is masked or dropped.
-        other_reasoning: conversations that hold what looks like reasoning in another form.
-        first_other: record of the first of these conversations, from 1, and the tag or field; None without one.
-        hidden: messages whose reasoning the template does not show.
-        unread: conversations with a field that nothing reads, by its name.
-        own_eos: texts that end with EOS, and get no second one.
-        own_bos: texts that begin with the BOS that documents get, and get no second one.
-        unknown: tokens of the unknown, in place of text that the tokenizer has no token for.
-        vanished: characters of stored texts that the tokenizer drops, because it has no token for them.
-        filled: documents with a value in a kept column, by its name, documents without tokens included.
-        spelled_calls: messages whose content spells a tool call, if tool calls are masked or dropped.
-    """
-
-    file: int
-    documents: int = 0
-    tokens: int = 0
-    empty: int = 0
-    records: int = 0
-    bytes: int = 0
-    filtered: DocumentCounts = msgspec.field(default_factory=DocumentCounts)
-    rejected: dict[str, int] = msgspec.field(default_factory=dict)
-    special: dict[str, int] = msgspec.field(default_factory=dict)
-    lost: int = 0
-    digest: str = ""
-    read: int = 0
-    encoded: int = 0
-    trained: int = 0
-    conversations: int = 0
-    context: int = 0
-    fim: dict[str, int] = msgspec.field(default_factory=dict)
-    sentinels: int = 0
-    ends: dict[str, int] = msgspec.field(default_factory=dict)
-    open_turns: int = 0
-    reasoning: int = 0
-    other_reasoning: int = 0
-    first_other: tuple[int, str] | None = None
-    hidden: int = 0
-    unread: dict[str, int] = msgspec.field(default_factory=dict)
-    spelled_calls: int = 0
-    own_eos: int = 0
-    own_bos: int = 0
-    unknown: int = 0
-    vanished: int = 0
-    filled: dict[str, int] = msgspec.field(default_factory=dict)
+    file: int  # number of the file
+    documents: int = 0  # documents that went to the store
+    tokens: int = 0  # tokens that went to the store; EOS and BOS included
+    empty: int = 0  # documents without a token
+    records: int = 0  # lines, rows or files read
+    bytes: int = 0  # bytes read, uncompressed
+    filtered: DocumentCounts = msgspec.field(default_factory=DocumentCounts)  # left out by filters
+    rejected: dict[str, int] = msgspec.field(default_factory=dict)  # bad records, by reason
+    special: dict[str, int] = msgspec.field(default_factory=dict)  # special tokens in texts, by id
+    lost: int = 0  # bytes of files that can't be read to their end, or at all, whose records nobody counted
+    digest: str = ""  # digest of the file, in the span that begins it
+    read: int = 0  # documents that were read, whatever became of them
+    encoded: int = 0  # ids that documents have, EOS and BOS not included
+    trained: int = 0  # tokens that went to the store and train, if the store has a loss
+    conversations: int = 0  # conversations that documents were made of
+    context: int = 0  # tokens before the first that trains, but for the first document of each conversation
+    fim: dict[str, int] = msgspec.field(default_factory=dict)  # documents that were rearranged, and their parts
+    sentinels: int = 0  # sentinels of all documents that were encoded
+    ends: dict[str, int] = msgspec.field(default_factory=dict)  # by the token that ends the last turn
+    open_turns: int = 0  # turns that train without a token that ends them
+    reasoning: int = 0  # conversations whose reasoning is masked or dropped
+    other_reasoning: int = 0  # conversations that hold what looks like reasoning in another form
+    first_other: tuple[int, str] | None = None  # record of the first of these, from 1, and the tag or field
+    hidden: int = 0  # messages whose reasoning the template does not show
+    unread: dict[str, int] = msgspec.field(default_factory=dict)  # by a field nothing reads
+    spelled_calls: int = 0  # messages whose content spells a tool call, if tool calls are masked or dropped
+    own_eos: int = 0  # texts that end with EOS, and get no second one
+    own_bos: int = 0  # texts that begin with the BOS that documents get, and get no second one
+    unknown: int = 0  # tokens of the unknown, in place of text that the tokenizer has no token for
+    vanished: int = 0  # characters of stored texts that the tokenizer has no token for, and drops
+    filled: dict[str, int] = msgspec.field(default_factory=dict)  # documents by kept column
 
     @property
     def rejects(self) -> int:

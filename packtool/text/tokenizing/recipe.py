@@ -20,38 +20,21 @@ from packtool.text.tokenizing.tokenizer import Tokenizer
 
 
 class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
-    """How to make a token store.
+    """How to make a token store."""
 
-    Attributes:
-        options: as the manifest has them.
-        tokenizer: with its EOS, as the manifest has it.
-        fields, filters: what is read of a record, and which documents are left out.
-        on_error: fail, skip or quarantine.
-        max_record_bytes: limit of a record, uncompressed.
-        provenance: keep where documents came from.
-        special_ids: of the special tokens to count in texts, ascending; without the token of the unknown.
-        refused: texts of the special tokens that no text may spell; empty if texts may.
-        alphabet: the characters that the tokenizer has tokens for; None for token ids.
-        chat: how conversations become texts; None if documents are no conversations.
-        fim: how texts are rearranged to fill in the middle; None if they are not.
-        key: digest of the version, the options, the tokenizer, and names, sizes and times of the files, from which all
-            of this follows: a run resumes what has the same key. The recipe goes to every worker, so it holds the
-            digest and not the list of files.
-    """
-
-    options: dict[str, Any]
-    tokenizer: TokenizerInfo
-    fields: Fields
-    filters: Filters
-    on_error: str
-    max_record_bytes: int
-    provenance: bool
-    special_ids: tuple[int, ...]
-    refused: tuple[str, ...]
-    alphabet: Alphabet | None
-    chat: Chat | None
-    fim: FillInTheMiddle | None
-    key: str
+    options: dict[str, Any]  # options as the manifest has them
+    tokenizer: TokenizerInfo  # the tokenizer with its EOS, as the manifest has it
+    fields: Fields  # what is read of a record
+    filters: Filters  # which documents are left out
+    on_error: str  # fail, skip or quarantine
+    max_record_bytes: int  # limit of a record, uncompressed
+    provenance: bool  # keep where documents came from
+    special_ids: tuple[int, ...]  # ids of special tokens to count in texts, ascending; not of the unknown
+    refused: tuple[str, ...]  # texts of the special tokens that no text may spell; empty if texts may
+    alphabet: Alphabet | None  # the characters that the tokenizer has tokens for; None for token ids
+    chat: Chat | None  # how conversations become texts; None if documents are no conversations
+    fim: FillInTheMiddle | None  # how texts are rearranged to fill in the middle; None if they are not
+    key: str  # digest of all that the store follows from; a run resumes work of the same key
 
     @classmethod
     def of(cls, options: TokenizeArguments, texts: Texts, tokenizer: Tokenizer) -> StoreRecipe:
@@ -89,6 +72,7 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
             alphabet=None if texts.kind == "token ids" else tokenizer.alphabet,
             chat=tokenizer.chat,
             fim=tokenizer.fim,
+            # Of names, sizes and times of the files only the digest: the recipe goes to every worker.
             key=key_of(written, tokenizer.info, texts.stamps),
         )
 
