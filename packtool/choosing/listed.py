@@ -29,6 +29,19 @@ def file_and_line(text: str) -> tuple[str, int] | None:
     return file, int(line)
 
 
+def names_lines(listed: bytes) -> bool:
+    """Return whether an entry of a list may be FILE:LINE; all others are ids."""
+    return any(file_and_line(entry.partition(REMARK)[0]) for entry in _entries(listed))
+
+
+def _entries(listed: bytes) -> dict[str, int]:
+    """Return the entries of a list, each with the last line that has it."""
+    lines = listed.decode("utf-8-sig", "replace").splitlines()
+    entries = {line.strip(): number for number, line in enumerate(lines, 1)}
+    entries.pop("", None)
+    return entries
+
+
 def listed_documents(documents: StoredDocuments, listed: bytes, where: str) -> list[I64]:
     """Find the documents of each store that a list names, each by its id or by FILE:LINE, with or without a remark.
 
@@ -42,8 +55,7 @@ def listed_documents(documents: StoredDocuments, listed: bytes, where: str) -> l
     Raises:
         DataError: it names a document that no store has.
     """
-    lines = {line.strip(): n for n, line in enumerate(listed.decode("utf-8", "replace").splitlines(), 1)}
-    lines.pop("", None)
+    lines = _entries(listed)
     by_id: list[I64] = []
     ids: set[str] = set()
     for store in documents.stores:

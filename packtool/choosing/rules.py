@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from packtool.choosing.asked import Asked
 from packtool.choosing.documents import Portion, StoredDocuments
 from packtool.choosing.exclusions import excluded
+from packtool.choosing.listed import names_lines
 from packtool.choosing.sides import Sides
 from packtool.errors import UsageError
 from packtool.formats.token_store import TEXTS
@@ -66,6 +68,15 @@ def _always(options: DocumentOptions) -> bool:
 
 def _never(options: DocumentOptions) -> bool:
     return False
+
+
+def _by_lines_or_texts(options: DocumentOptions) -> bool:
+    """Return whether a list names a document by its file and line, or a store's texts are excluded.
+
+    What is not a file may be a store that is made later, or a pipe, which can be read only once.
+    """
+    excluded_by = [options.exclude] if isinstance(options.exclude, str | Path) else options.exclude
+    return any(not Path(path).is_file() or names_lines(Path(path).read_bytes()) for path in excluded_by)
 
 
 def _where_came_from(options: DocumentOptions) -> bool:
@@ -151,7 +162,7 @@ def _not_sampled(asked: Asked, documents: StoredDocuments, portions: Iterable[Po
 
 
 RULES = (
-    Rule("excluded", ("exclude",), _excluded, _always, alone=False),
+    Rule("excluded", ("exclude",), _excluded, _by_lines_or_texts, alone=False),
     Rule("not_where", ("where",), _not_where, _where_came_from),
     Rule("too_short", ("min_tokens",), _too_short, _never),
     Rule("too_long", ("max_tokens",), _too_long, _never),

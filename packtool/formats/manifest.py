@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 import xxhash
@@ -30,13 +30,14 @@ from packtool.formats.schema import (
     ExportManifest,
     InputEntry,
     Manifest,
+    Options,
     PackedManifest,
     StoreManifest,
 )
 from packtool.options.check import unfit
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
-from packtool.support.decoding import from_json
+from packtool.support.decoding import from_json, from_plain
 from packtool.support.version import __version__
 
 MANIFEST = "manifest.json"
@@ -298,8 +299,26 @@ def _unfit_options(manifest: Manifest) -> str:
     if isinstance(manifest, PackedManifest):
         found = unfit(manifest.options, ["shuffle", "pack"])
     if isinstance(manifest.choice, Choice):
-        found = found or unfit(manifest.choice.options, ["pack"])
+        found = found or unfit(manifest.choice.options, ["pack"]) or _unfit_choice(manifest.choice.options)
     return found
+
+
+class _Settled(msgspec.Struct):
+    """What follows from the options of a choice, and is recorded beside them."""
+
+    where_stores: dict[str, Annotated[int, msgspec.Meta(ge=0)]] | None = None
+    holdout_bound: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,20}\Z")] | None = None
+    holdout_hashes: str | None = None
+    exclude_xxh3_128: str | list[str] | None = None
+
+
+def _unfit_choice(recorded: Options) -> str:
+    """Say what of a choice is not what its options led to when the documents were chosen; "" if all is."""
+    try:
+        from_plain(dict(recorded), _Settled)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _parse(raw: bytes, kind: type[_Content], where: str) -> _Content:

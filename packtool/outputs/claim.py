@@ -546,4 +546,8 @@ def _writable(place: Place) -> Iterator[None]:
         yield
     except OSError as error:
         what = f"can't be written ({error.strerror})"
+        if isinstance(place, LocalPlace):
+            for path in (place.path, *place.path.parents):
+                if path.is_symlink() and not path.exists():
+                    what = f"can't be written: {path} is a link to {path.readlink()}, which is not there"
         raise DataError("output-not-writable", what, remedy="choose another", where=str(place)) from None

@@ -16,6 +16,7 @@ from tests.making import Make
 
 ASKED: dict[str, dict[str, Any]] = {
     "exclude": {"exclude": "list.txt"},
+    "exclude ids": {"exclude": "ids.txt"},
     "where": {"where": "n > 3 and store == 'bare' and tokens > 1"},
     "where a line": {"where": "n > 3 or line < 4"},
     "min_tokens": {"min_tokens": 2},
@@ -31,14 +32,15 @@ ASKED: dict[str, dict[str, Any]] = {
 @pytest.fixture
 def bare(make: Make) -> Path:
     """A store that does not know where its documents came from."""
-    records = [{"text": f"text {n}", "n": n} for n in range(30)]
-    return make({"bare": records}, {"columns": "n", "provenance": False}) / "bare"
+    records = [{"id": f"d{n}", "text": f"text {n}", "n": n} for n in range(30)]
+    return make({"bare": records}, {"columns": "n", "id_field": "id", "provenance": False}) / "bare"
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_what_a_rule_reads_is_declared(bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "list.txt").write_text("in.jsonl:3\n")
+    (tmp_path / "ids.txt").write_bytes(b"\xef\xbb\xbfd3\nd9\n")  # as Notepad saves it
     options = checked(PackArguments([bare], "p", strategy="bfd", sequence_length=32, **ASKED[name]))
     if reading_origins(options):
         with pytest.raises(PacktoolError, match="made with provenance=False"):

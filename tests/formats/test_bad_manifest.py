@@ -172,3 +172,22 @@ def test_parts_that_do_not_fit_together(
         manifests.read(made / dataset)
     assert message in caught.value.what
     assert f"error[{caught.value.code}]" in shell.refused("verify", made / dataset)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("holdout_bound", 7),
+        ("holdout_bound", "-1"),
+        ("holdout_hashes", ["ids"]),
+        ("where_stores", {"store": -1}),
+        ("where_stores", ["store"]),
+        ("exclude_xxh3_128", 1),
+    ],
+)
+def test_what_follows_from_a_choice_is_checked(made: Path, name: str, value: Any) -> None:
+    packtool.pack(made / "store", made / "held", strategy="bfd", sequence_length=16, min_tokens=1)
+    with amended(made / "held") as manifest:
+        manifest["choice"]["options"][name] = value
+    with pytest.raises(DataError, match=rf"not a valid manifest: .*\$\.{name}|{name}"):
+        manifests.read(made / "held")

@@ -132,6 +132,10 @@ def test_names_that_are_not_directories(tmp_path: Path) -> None:
     (tmp_path / "f").touch()
     with pytest.raises(DataError, match="not a directory"):
         prepare(tmp_path / "f", "tokenize", key="k")
+    (tmp_path / "link").symlink_to("nowhere")
+    for name in ("link", "link/below"):
+        with pytest.raises(DataError, match=r"/link is a link to nowhere, which is not there\. Choose another\.$"):
+            prepare(tmp_path / name, "tokenize", key="k")
     with pytest.raises(PacktoolError, match=r"output: an empty name\. Give a path"):
         packtool.tokenize("corpus.jsonl", "")
 

@@ -64,7 +64,10 @@ class SpanReader:
 
     def _batches(self, source: FileBytes) -> Iterator[RecordBatch]:
         read = 0
-        fault = self._file.fault or self._unsuited()
+        unsuited = self._unsuited()
+        if unsuited is not None and not self._file.bytes:
+            return  # an empty file has no record that lacks a field
+        fault = self._file.fault or unsuited
         if fault is None:
             try:
                 for batch in self._read(source):

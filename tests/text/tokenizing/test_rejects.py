@@ -105,3 +105,24 @@ def test_what_follows_the_end_of_a_cut_archive_is_told(tmp_path: Path) -> None:
     with pytest.warns(PacktoolWarning, match=said):
         result = run(tmp_path / "a.jsonl.gz", tmp_path / "o", on_error="skip")
     assert 0 < result.counts["documents"] < 5000
+
+
+def test_a_share_of_errors_counts_the_bytes_of_what_can_not_be_read(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1" + bytes(900) + b"PAR1")
+    (tmp_path / "b.jsonl").write_bytes(jsonl(f"text {n}" for n in range(5000)))
+    inputs = [tmp_path / "a.parquet", tmp_path / "b.jsonl"]
+    with pytest.warns(PacktoolWarning, match="bytes of files are lost"):
+        lost = run(inputs, tmp_path / "any", on_error="skip").counts["lost_bytes"]
+    size = sum(path.stat().st_size for path in inputs)
+    message = fails(DataError, inputs, tmp_path / "few", on_error="skip", max_errors=f"{lost - 1}/{size}")
+    assert message.startswith(f"{inputs[0]}: more than ")
+    assert f"records can't be used; {lost:,} of {size:,} bytes of the files can't be read." in message
+    with pytest.warns(PacktoolWarning):
+        run(inputs, tmp_path / "enough", on_error="skip", max_errors=f"{lost}/{size}")
+
+
+def test_an_empty_text_lacks_no_column(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    (tmp_path / "b.jsonl").write_text('{"text": "words", "n": 1}\n')
+    counts = run([tmp_path / "a.txt", tmp_path / "b.jsonl"], tmp_path / "o", columns=["n"]).counts
+    assert (counts["documents"], counts["rejected"]) == (1, 0)
