@@ -75,6 +75,9 @@ def nothing_left(documents: StoredDocuments, asked: Asked) -> UsageError:
     if flag == "--holdout" and asked.part == "holdout":
         what = f"{asked.holdout} holds out none of the {total:,} documents"
         return UsageError("nothing-chosen", what, remedy="hold out more, or a number of documents", where=flag)
-    too = "".join(f", {other} {count:,}" for other, count in others if count)
-    what = f"leaves out {most:,} of {total:,} documents{too}, so none is left"
+    what = f"leaves out {most:,} of {total:,} documents"
+    for other, count in others:
+        if count:
+            what += f", {other} {count:,}"
+    what += ", so none is left"
     return UsageError("nothing-chosen", what, remedy="loosen it", where=flag)

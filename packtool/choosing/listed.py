@@ -31,7 +31,12 @@ def file_and_line(text: str) -> tuple[str, int] | None:
 
 def names_lines(listed: bytes) -> bool:
     """Return whether an entry of a list may be FILE:LINE; all others are ids."""
-    return any(file_and_line(entry.partition(REMARK)[0]) for entry in _entries(listed))
+    return any(map(_without_remark, _entries(listed)))
+
+
+def _without_remark(entry: str) -> tuple[str, int] | None:
+    """Parse the FILE:LINE of an entry of a list."""
+    return file_and_line(entry.partition(REMARK)[0])
 
 
 def _entries(listed: bytes) -> dict[str, int]:
@@ -98,7 +103,7 @@ def _by_file(entries: Mapping[str, int], where: str) -> dict[str, dict[int, int]
     """
     wanted: dict[str, dict[int, int]] = {}
     for entry, line in entries.items():
-        parsed = file_and_line(entry.partition(REMARK)[0])
+        parsed = _without_remark(entry)
         if parsed is None:
             remedy = "name each document by its id, or by its input file and line, such as web/a.jsonl:17"
             shown = repr(entry) if len(entry) <= _SHOWN else f"{entry[:_SHOWN]!r}…"

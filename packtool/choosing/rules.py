@@ -22,7 +22,7 @@ from packtool.errors import UsageError
 from packtool.formats.token_store import TEXTS
 from packtool.options.declare import Declared, given
 from packtool.options.documents import DocumentOptions
-from packtool.options.kinds import parse_share
+from packtool.options.kinds import PATHS, parse_share
 from packtool.options.where import condition_of, needs_origins, store_names
 from packtool.planning.arrays import blocks
 from packtool.planning.plan import I64, Ints, Mask
@@ -75,8 +75,8 @@ def _by_lines_or_texts(options: DocumentOptions) -> bool:
 
     What is not a file may be a store that is made later, or a pipe, which can be read only once.
     """
-    excluded_by = [options.exclude] if isinstance(options.exclude, str | Path) else options.exclude
-    return any(not Path(path).is_file() or names_lines(Path(path).read_bytes()) for path in excluded_by)
+    paths = list(map(Path, PATHS.parse(options.exclude)))
+    return not all(map(Path.is_file, paths)) or any(map(names_lines, map(Path.read_bytes, paths)))
 
 
 def _where_came_from(options: DocumentOptions) -> bool:

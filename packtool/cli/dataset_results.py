@@ -77,8 +77,9 @@ def source_lines(report: PackedReport, path: Path | str) -> list[str]:
     asked, lines = manifest.choice.options, []
     for number, (name, source) in enumerate(zip(input_names(path, manifest.inputs), report.sources, strict=False)):
         amounts = f"{plural(source.documents, 'document')}, {plural(source.tokens, 'token')}"
-        share = _share(source, asked) if len(report.sources) > 1 else ""
-        lines.append(f"store {visible(name)}: {amounts}{share}")
+        if len(report.sources) > 1:
+            amounts += _share(source, asked)
+        lines.append(f"store {visible(name)}: {amounts}")
         lines += [f"  {line}" for line in (*_epochs(source, asked), *_left_out(source, asked))]
         for mix in report.source_mix:
             lines += [f"  {line}" for line in _in_batches(mix, number)]

@@ -11,7 +11,7 @@ from packtool.commands.shared_runs import BYTES_A_TOKEN, SharedRun, TextRuns, to
 from packtool.errors import UsageError
 from packtool.formats.token_store import Corpus, TokenStore
 from packtool.places.place import Place
-from packtool.planning.plan import I64, offsets_of
+from packtool.planning.plan import I64, Ints, offsets_of
 from packtool.support.mapped import release
 from packtool.support.sizes import machine_memory, plural, show_bytes
 
@@ -78,10 +78,15 @@ def overlaps(place: Place, others: Sequence[Place], tokens: int) -> Overlaps:
     store.require_origins()
     _require_memory(store, known)
     skipped = int(corpus.tokenizer.bos_id is not None)
-    lengths = np.concatenate([each.lengths() for each in known])
-    every = np.concatenate([shard for each in known for shard in each.shards])
-    runs = TextRuns(every, lengths, size=tokens, skipped=skipped)
-    firsts = offsets_of(np.array([each.documents for each in known], np.int64))
+    of_each: list[Ints] = []
+    shards: list[Ints] = []
+    counts: list[int] = []
+    for each in known:
+        of_each.append(each.lengths())
+        shards += each.shards
+        counts.append(each.documents)
+    lengths, firsts = np.concatenate(of_each), offsets_of(np.array(counts, np.int64))
+    runs = TextRuns(np.concatenate(shards), lengths, size=tokens, skipped=skipped)
     found: list[Overlap] = []
     of_store = store.lengths()
     for number, first in enumerate(store.first_documents[:-1].tolist()):

@@ -6,7 +6,6 @@ import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any, TypeVar
 
 from packtool.errors import UsageError
@@ -45,11 +44,7 @@ def checked(arguments: Arguments) -> Arguments:
         _require_unicode(declaration, value)
         value = _parsed(declaration, value)
         parsed[declaration.name] = value
-        if isinstance(value, list | tuple):
-            for item in value:
-                _check_value(declaration, item)
-        else:
-            _check_value(declaration, value)
+        _check_values(declaration, value)
     changed: Arguments = replace(written, **parsed)
     check_together(changed)
     return changed
@@ -108,6 +103,11 @@ def _no_effect(declaration: Declared, why: str, rule: Needs | Excludes | Only) -
     return UsageError(rule.code, f"has no effect {why}", remedy=rule.remedy, where=declaration.flag)
 
 
+def _bad(declaration: Declared, what: str, remedy: str) -> UsageError:
+    """Return the error for a value."""
+    return UsageError("bad-option", what, remedy=remedy, where=declaration.flag)
+
+
 def _require_unicode(declaration: Declared, value: Any) -> None:
     """Refuse text that is not UTF-8, as which bytes of the command line may come: only names of files may have it.
 
@@ -120,8 +120,7 @@ def _require_unicode(declaration: Declared, value: Any) -> None:
     try:
         json.dumps(value, ensure_ascii=False, default=str, skipkeys=True).encode()
     except UnicodeEncodeError:
-        what, remedy = f"{shown(value)} is not valid UTF-8", "write it in UTF-8"
-        raise UsageError("bad-option", what, remedy=remedy, where=declaration.flag) from None
+        raise _bad(declaration, f"{shown(value)} is not valid UTF-8", "write it in UTF-8") from None
 
 
 def _parsed(declaration: Declared, value: Any) -> Any:
@@ -130,10 +129,7 @@ def _parsed(declaration: Declared, value: Any) -> Any:
     except UsageError as error:
         raise UsageError(error.code, error.what, remedy=error.remedy, where=declaration.flag) from None
     except (ValueError, TypeError):
-        said = str(value) if isinstance(value, Fraction) else shown(value)
-        what = f"{said} can't be used"
-        remedy = f"give {declaration.option.kind.words}"
-        raise UsageError("bad-option", what, remedy=remedy, where=declaration.flag) from None
+        raise _bad(declaration, f"{shown(value)} can't be used", f"give {declaration.option.kind.words}") from None
 
 
 def check_taken(arguments: object, chooser: str, chosen: str) -> None:
@@ -197,7 +193,9 @@ def suggest(word: str, known: Sequence[str]) -> str:
 
 def out_of_range(name: str, value: object, low: int, high: int | None) -> UsageError:
     """Return the error for a number that is too small or too large."""
-    span = f"{low} or more" if high is None else f"a number from {low} to {_round(high)}"
+    span = f"{low} or more"
+    if high is not None:
+        span = f"a number from {low} to {_round(high)}"
     return UsageError("bad-option", f"{value} is out of range", remedy=f"give {span}", where=name)
 
 
@@ -225,8 +223,7 @@ def unfit(recorded: Mapping[str, Any], commands: Iterable[str]) -> str:
             taken = read_value(options[name].option.kind, name, value, "")
             if isinstance(taken, int) and type(value) is not type(taken):
                 return f"{name} can't be {shown(value)}"
-            for item in taken if isinstance(taken, list) else [taken]:
-                _check_value(options[name], item)
+            _check_values(options[name], taken)
         except UsageError as error:
             if error.where:
                 return f"{name}: {error.what}"
@@ -234,15 +231,23 @@ def unfit(recorded: Mapping[str, Any], commands: Iterable[str]) -> str:
     return ""
 
 
+def _check_values(declaration: Declared, value: Any) -> None:
+    """Refuse a value that an option can't have; of a list, any of its values."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            _check_value(declaration, item)
+    else:
+        _check_value(declaration, value)
+
+
 def _check_value(declaration: Declared, value: Any) -> None:
     option = declaration.option
     if option.kind in OF_PLACES and str(value) == "":  # Path("") would be the working directory
-        raise UsageError("bad-option", "an empty name", remedy="give a path", where=declaration.flag)
+        raise _bad(declaration, "an empty name", "give a path")
     if option.kind in OF_FIELDS and value == "":
-        raise UsageError("bad-option", "an empty name", remedy="give the name of a field", where=declaration.flag)
+        raise _bad(declaration, "an empty name", "give the name of a field")
     if declaration.choices and value not in declaration.choices:
-        what = f"{value!r} is not a known value"
-        raise UsageError("bad-option", what, remedy=suggest(str(value), declaration.choices), where=declaration.flag)
+        raise _bad(declaration, f"{value!r} is not a known value", suggest(str(value), declaration.choices))
     if option.low is not None and value < option.low:
         raise out_of_range(declaration.flag, value, option.low, option.high)
     if option.high is not None and value > option.high:

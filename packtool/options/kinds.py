@@ -25,9 +25,11 @@ _LONGEST = 400  # digits of a number that is computed exactly; floats have at mo
 def shown(value: Any) -> str:
     """Write a refused value for a message, and not all of a long one.
 
-    >>> shown("a"), shown(10**70)
-    ("'a'", '100000000000000000000000000000000000000000000000000000000000…')
+    >>> shown("a"), shown(10**70), shown(Fraction(1, 3))
+    ("'a'", '100000000000000000000000000000000000000000000000000000000000…', '1/3')
     """
+    if isinstance(value, Fraction):
+        return str(value)
     try:
         text = repr(value)
     except ValueError:  # Python's own limit on the digits of an integer

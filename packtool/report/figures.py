@@ -110,18 +110,22 @@ def order_in_words(shuffle: Shuffle | None, order_by: Sequence[str] = ()) -> str
     >>> order_in_words(None), order_in_words(Shuffle(method="atom", seed=42, epoch=1, atom_size=64))
     ('corpus order', 'atoms of 64 tokens shuffled, seed 42, epoch 1')
     """
-    ordered = f"ordered by {','.join(order_by)}" if order_by else ""
+    if shuffle is None and not order_by:
+        return "corpus order"
+    ordered = f"ordered by {','.join(order_by)}"
     if shuffle is None:
-        return ordered or "corpus order"
-    if shuffle.method != "atom":
-        how = f"{shuffle.method} shuffle"
-    elif shuffle.atom_size:
+        return ordered
+    how = f"{shuffle.method} shuffle"
+    if shuffle.atom_size:
         how = f"atoms of {count(shuffle.atom_size)} tokens shuffled"
-    else:
+    elif shuffle.method == "atom":
         how = "rows shuffled"
-    lead = f"{ordered}, then " if ordered else ""
-    epoch = f", epoch {shuffle.epoch}" if shuffle.epoch else ""
-    return f"{lead}{how}, seed {shuffle.seed}{epoch}"
+    how += f", seed {shuffle.seed}"
+    if shuffle.epoch:
+        how += f", epoch {shuffle.epoch}"
+    if order_by:
+        return f"{ordered}, then {how}"
+    return how
 
 
 def options_in_words(options: Mapping[str, Any]) -> str:

@@ -199,20 +199,25 @@ class Blocks:
         if limit is None:
             return
         spans: list[SpanCounts] = []
+        records = rejects = lost = 0
         for result in self.in_order():
             spans += result.spans
+        for span in spans:
+            records += span.read + span.rejects
+            rejects += span.rejects
+            lost += span.lost
         most: int | Fraction = limit
         if isinstance(limit, Fraction):
             if len(self.done) < len(self._plan):
                 return  # a share is one of all records
-            most = limit * sum(span.read + span.rejects for span in spans)
-            # Nobody knows how many records the end of a cut archive held: its bytes stand for them.
-            lost, size = sum(span.lost for span in spans), sum(file.bytes for file in self.files)
+            most = limit * records
+            # Nobody knows how many records the bytes hold that can't be read.
+            size = sum(file.bytes for file in self.files)
             if lost > limit * size:
                 worst = max(spans, key=lambda span: span.lost)
                 what = f"{lost:,} of {size:,} bytes of the files can't be read"
                 raise tasks.too_many(limit, self.files[worst.file].shown, what)
-        if sum(span.rejects for span in spans) > most:
+        if rejects > most:
             worst = max(spans, key=lambda span: span.rejects)
             reasons = ", ".join(f"{count} {code}" for code, count in sorted(worst.rejected.items()))
             raise tasks.too_many(limit, self.files[worst.file].shown, f"here {reasons}")
