@@ -143,7 +143,10 @@ def hardly_left_out(name: str, *, beside_text: bool = False) -> str:
     ('', '')
     """
     words = [word.lower() for word in _WORD.findall(name.replace("CoT", "Cot"))]
-    for kind in list(LEFT_OUT)[: _OF_TEXTS if beside_text else None]:
+    kinds = list(LEFT_OUT)
+    if beside_text:
+        kinds = kinds[:_OF_TEXTS]
+    for kind in kinds:
         asked = {name.lower()}
         if kind in ("reasoning", "system", "mark", "list of marks"):
             asked |= set(words)

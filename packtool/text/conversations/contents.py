@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import takewhile
+from operator import itemgetter
 from typing import Any
 
 from packtool.text.conversations.conversation import Conversation
@@ -94,9 +95,9 @@ def _in_strings(message: dict[str, Any]) -> dict[str, Any]:
     is_said = message["role"] == "assistant" and not message.get("reasoning_content")
     if any(part["type"] != "text" for part in texts) or (thoughts and not is_said):
         return message
-    joined = {**message, "content": "".join(part["text"] for part in texts)}
+    joined = {**message, "content": "".join(map(itemgetter("text"), texts))}
     if thoughts:
-        thought = "".join(part["thinking"] for part in thoughts)
+        thought = "".join(map(itemgetter("thinking"), thoughts))
         joined |= {"thinking": thought, "reasoning_content": thought}
     return joined
 

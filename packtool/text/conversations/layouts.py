@@ -164,13 +164,11 @@ def known_layout(
     *,
     prompt: tuple[str, ...] = (),
     completion: str | None = None,
-    texts: Collection[str] | None = None,
 ) -> RecordLayout | None:
     """Return the well-known layout of a record that has these fields; None for other fields.
 
     Args:
         prompt, completion: what is named of it; the other is found by its name.
-        texts: names of the fields that hold texts, for the advice; None for all.
 
     Raises:
         UsageError: it is not clear which fields are meant.
@@ -194,8 +192,7 @@ def known_layout(
         others = [spelled[name] for name in (*KINDS["context"], *KINDS["question"]) if name in spelled]
         others = [name for name in others if name not in (*asked, *answers)]
         if len(answers) > 1 or others:
-            fit = [name for name in (*others, *asked) if texts is None or name in texts]
-            raise _unclear((*asked, *answers, *others), RecordLayout(prompt=tuple(fit), completion=answers[0]))
+            raise _unclear((*asked, *answers, *others))
         more = known.after if len(asked) == 1 else ()
         return RecordLayout(prompt=tuple(asked), completion=answers[0], more=more)
     return None
@@ -210,11 +207,10 @@ def _answered(prompt: tuple[str, ...], spelled: Mapping[str, str]) -> RecordLayo
     known = dict.fromkeys(name for layout in KNOWN for name in layout.answers)
     answers = [spelled[name] for name in known if name in spelled and spelled[name] not in prompt]
     if len(answers) > 1:
-        raise _unclear((*prompt, *answers), RecordLayout(prompt=prompt, completion=answers[0]))
+        raise _unclear((*prompt, *answers))
     return RecordLayout(prompt=prompt, completion=answers[0]) if answers else None
 
 
-def _unclear(found: Collection[str], example: RecordLayout) -> UsageError:
+def _unclear(found: Collection[str]) -> UsageError:
     what = f"the first record has {', '.join(found)}: it is not clear which are the prompt and the answer"
-    remedy = f"say it, for example {example.shown()}; one of the two is enough where the other is clear then"
-    return UsageError("unclear-fields", what, remedy=remedy)
+    return UsageError("unclear-fields", what, remedy="name both with --prompt and --completion")

@@ -50,7 +50,7 @@ def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
             raise bad_conversation(f"message {number} has {name}, which are not read: conversations are text")
     calls = message.get("tool_calls")
     if isinstance(calls, str):  # tables hold lists as JSON
-        calls = json_in(calls) if calls else None
+        calls = json_in(calls or "null")
         message = {**message, "tool_calls": calls}
     if not isinstance(calls, list | None):
         raise bad_conversation(f"message {number} has tool_calls that are {kind_of(calls)}, not a list")
@@ -95,7 +95,10 @@ def reasoning_of(holder: Mapping[str, Any], where: str) -> str | None:
         if not isinstance(text, str):
             raise bad_conversation(f"{where} has {name} that is {kind_of(value)} without a text")
         found.setdefault(text, name)
-    said = [text for text in found if " " in text.strip()] or [text for text in found if text.strip()] or list(found)
+    said = list(filter(str.strip, found)) or list(found)
+    longer = [text for text in said if " " in text.strip()]
+    if longer:
+        said = longer  # a word beside it is a mode, such as "high"
     if len(said) > 1:
         raise bad_conversation(f"{where} has both {found[said[0]]} and {found[said[1]]}")
     return next(iter(said), None)
@@ -112,7 +115,7 @@ def text_of_parts(value: Any) -> Any:
     """
     inner: Any = value
     if isinstance(value, Mapping):
-        names = [name for name in _IN_OBJECTS if name in value]
+        names = list(filter(value.__contains__, _IN_OBJECTS))
         if not names or not str(value.get("type", "text")).endswith(_OF_TEXTS):
             return value
         inner = text_of_parts(value[names[0]])
@@ -121,7 +124,9 @@ def text_of_parts(value: Any) -> Any:
         # Several strings are several texts, of which one is meant.
         if all(isinstance(text, str) for text in texts) and (len(value) == 1 or str not in map(type, value)):
             inner = "".join(texts)
-    return inner if isinstance(inner, str) else value
+    if isinstance(inner, str):
+        return inner
+    return value
 
 
 def _part(part: Any) -> Any:

@@ -102,7 +102,8 @@ def said_in(message: Mapping[str, Any], thought: Thought) -> str:
     if thought == Thought():
         content = next(message[name] for name in REASONING if _is_said(message.get(name)))
     elif thought.part is not None:
-        content = content[thought.part].get("text" if thought.begin is not None else "thinking")
+        part = content[thought.part]
+        content = part.get("thinking", part.get("text"))
     return str(content)[thought.begin : thought.end]
 
 

@@ -83,7 +83,9 @@ def conversation_of(
             prompt += 1
     arguments = template_arguments(parsed(beside.get(_KWARGS), _KWARGS))
     read = held | beside
-    unread = () if known is None else unread_in(record, known, read, refuse=refuse)
+    unread: tuple[str, ...] = ()
+    if known is not None:
+        unread = unread_in(record, known, read, refuse=refuse)
     return Conversation(messages, trains, _tools(beside), prompt, arguments, read, unread)
 
 
@@ -202,8 +204,8 @@ def _reasoned(answer: list[Any], layout: RecordLayout, held: Mapping[str, Any], 
     found = beside
     if layout.reasoning:
         found = {REASONING[0]: held.get(layout.reasoning)}
-    thought = reasoning_of(found, "the record") if found else None
-    if thought is None or not thought.strip():
+    thought = reasoning_of(found, "the record") or ""
+    if not thought.strip():
         return answer
     if not answer or not isinstance(answer[0], Mapping):
         raise bad_conversation("the record has reasoning, and no answer to it")

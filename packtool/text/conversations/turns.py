@@ -134,7 +134,7 @@ def said_by(name: str, value: bool) -> str:
     for word in re.split(r"[\W_]", name):
         role = role_of(word)
         if role in ("user", "assistant"):
-            return role if value else {"user": "assistant", "assistant": "user"}[role]
+            return ("user", "assistant")[(role == "assistant") == value]
     return ""
 
 

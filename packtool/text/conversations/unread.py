@@ -27,7 +27,9 @@ def missed(name: str, value: Any, read: Iterable[Any], *, beside_text: bool = Fa
     """
     kind = hardly_left_out(name, beside_text=beside_text)
     if kind in ("mark", "list of marks"):
-        return "" if isinstance(value, str) else f"the name of {LEFT_OUT[kind]}"
+        if isinstance(value, str):
+            return ""
+        return f"the name of {LEFT_OUT[kind]}"
     texts = [text.strip() for text in texts_of(value)]
     what = _in_words(kind, value, texts)
     if not what:
@@ -43,7 +45,9 @@ def _in_words(kind: str, value: Any, texts: Iterable[str]) -> str:
         return f"the name of {LEFT_OUT[kind]}"
     if words and holds_turns(value):
         return "messages"
-    return "a long text" if max(words, default=0) > _LONG else ""
+    if max(words, default=0) > _LONG:
+        return "a long text"
+    return ""
 
 
 def unread_in(
@@ -60,9 +64,9 @@ def unread_in(
         Fault: a field is refused.
     """
     names = [name for name in record if name not in known and name not in read and is_something(record[name])]
-    for name in names if refuse else ():
+    for name in names:
         what = hardly_left_out(name) and missed(name, record[name], read.values())
-        if what:
+        if refuse and what:
             raise bad_conversation(f"{name} ({what}) is not read, and the first record lacks it", _NAMED)
     return tuple(names)
 

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -289,9 +288,12 @@ def _fields(
         kept.insert(0, options.id_field)
     ids = options.ids_field is not None
     layouts = tuple(map(partial(_completed, options), layouts))
-    known = {name for name, value in first.items() if is_something(value)}
-    for path in chain(kept, *(layout.paths for layout in layouts)):
-        known.add(top_of(path))
+    known = set(map(top_of, kept))
+    for layout in layouts:
+        known |= set(map(top_of, layout.paths))
+    for name, value in first.items():
+        if is_something(value):
+            known.add(name)
     return Fields(
         options.ids_field or options.text_field,
         ids=ids,
@@ -299,7 +301,7 @@ def _fields(
         required=options.id_field or "",
         layouts=layouts,
         beside=_beside(options) if ids else (),
-        known=frozenset(known) if layouts else None,
+        known=frozenset(known),
         refuse=refuse,
     )
 

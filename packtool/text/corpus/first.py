@@ -118,10 +118,9 @@ def _layouts(record: Mapping[str, Any], where: str) -> tuple[RecordLayout, ...]:
         return ()
     texts = [name for name, value in record.items() if value is None or holds_text(value)]
     try:
-        found = known_layout(list(record), texts=texts)
+        found = known_layout(list(record))
     except UsageError as error:
-        meant = nearest(record)
-        remedy = "name the fields with --prompt and --completion"
+        meant, remedy = nearest(record), error.remedy
         if meant is not None:
             remedy = f"say it, for example {meant.shown()}; one of the two is enough where the other is clear then"
         raise UsageError(error.code, error.what, remedy=remedy, where=where) from None

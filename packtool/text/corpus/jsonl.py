@@ -18,7 +18,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import UNSET
 
 from packtool.support.decoding import prepared
 from packtool.text.corpus.documents import KINDS, document_of, scalars_of
@@ -34,7 +33,7 @@ from packtool.text.corpus.records import (
 )
 from packtool.text.corpus.text import ZEROS, line_batches
 from packtool.text.faults import Fault
-from packtool.text.paths import top_of
+from packtool.text.paths import steps
 
 _DEPTH = 1000
 """Calls that a parser may nest; each level of JSON takes one. From Python 3.12 on parsers have a limit of their own."""
@@ -84,29 +83,22 @@ class RecordParser:
     def __init__(self, fields: Fields, limit: int) -> None:
         self._fields = fields
         self._limit = limit
-        wanted = (*fields.document, *fields.columns)
-        # What lies at `a.b` is in a field `a`, or in one that is called `a.b`.
-        names: dict[str, None] = {}
-        for name in wanted:
-            names |= {top_of(name): None, name: None}
-        self._names = tuple(names)
-        self._plain = fields.plain and len(self._names) == len(wanted)
-        self._values: Any = attrgetter(*(f"f{number}" for number in range(len(self._names))))
-        self._decoder = prepared(dict[str, Any]) if fields.chat else self._quick()
+        self._names = (*fields.document, *fields.columns)
+        self._plain = fields.plain and all(steps(name) == (name,) for name in self._names)
+        self._decoder = self._quick()
 
     def _quick(self) -> Any:
-        """Make a parser of objects with these fields; None if msgspec can't have their names.
+        """Make a parser of objects; None if msgspec can't have the names of their fields.
 
-        The document of a plain record is checked where it is parsed; any other is made of the values that are found.
-        A conversation is made of all fields of its record.
+        The document of a plain record is checked where it is parsed; any other record is parsed whole.
         """
+        if not self._plain:
+            return prepared(dict[str, Any])
         if any(map(_UNNAMABLE.search, self._names)):
             return None
         places = [f"f{number}" for number in range(len(self._names))]
-        members: list[Any] = [(place, Any, UNSET) for place in places]
-        if self._plain:
-            scalars = [(place, _SCALAR, None) for place in places[1:]]
-            members = [("f0", list[int] if self._fields.ids else str), *scalars]
+        scalars: list[Any] = [(place, _SCALAR, None) for place in places[1:]]
+        members = [("f0", list[int] if self._fields.ids else str), *scalars]
         rename = dict(zip(places, self._names, strict=True))
         return prepared(msgspec.defstruct("Record", members, rename=rename))
 
@@ -145,7 +137,7 @@ class RecordParser:
         batch = RecordBatch(fields, records=len(records))
         columns: list[list[str | None]] = []
         if not self._plain:
-            found = [self._found(self._held(record), ()) for record in records]
+            found = [self._found(record, ()) for record in records]
             for number in range(len(fields.columns)):
                 columns.append([values[number] for _, values in found])
             batch.take([document for document, _ in found], columns)
@@ -157,15 +149,6 @@ class RecordParser:
             raise Fault("bad-field", f"no field {fields.required!r}")
         batch.take(list(map(attrgetter("f0"), records)), columns)
         return batch
-
-    def _held(self, record: Any) -> dict[str, Any]:
-        """Return the fields that a parsed record has, by name."""
-        if isinstance(record, dict):
-            return record
-        values = self._values(record)
-        if len(self._names) == 1:
-            values = (values,)  # as attrgetter gives it for several names
-        return {name: value for name, value in zip(self._names, values, strict=True) if value is not UNSET}
 
     def slow(self, lines: bytes | bytearray) -> Iterator[RecordBatch]:
         """Parse one line after another, with the reason for each that can't be used."""

@@ -66,7 +66,9 @@ def nearest(record: Mapping[str, Any]) -> RecordLayout | None:
         with suppress(Fault):
             talk = conversation_of(record, (layout,))
             roles = [known_role(message["role"], number) for number, message in enumerate(talk.messages, 1)]
-            said = "assistant" in roles[talk.prompt : None if talk.prompt is None else talk.prompt + 1]
+            said = "assistant" in roles
+            if talk.prompt is not None:
+                said = roles[talk.prompt : talk.prompt + 1] == ["assistant"]
             if said and _reads_all(record, layout, talk.record):
                 return layout
     return None

@@ -123,8 +123,9 @@ class Fields(msgspec.Struct, frozen=True):
     def wanted(self, names: Iterable[str]) -> list[str]:
         """List the paths to read of a table with these columns: those of documents, and what may belong to them."""
         paths = dict.fromkeys(self.document)
-        for name in names if self.chat else ():
-            if name in _BESIDE or (name not in (self.known or ()) and hardly_left_out(name)):
+        known = self.known or frozenset()
+        for name in names:
+            if self.chat and (name in _BESIDE or (name not in known and hardly_left_out(name))):
                 paths[name] = None
         return list(paths)
 

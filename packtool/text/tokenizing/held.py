@@ -64,7 +64,7 @@ def held_in(talk: Conversation, chat: Chat, documents: Sequence[str]) -> Held:
 
 
 def _is_shown(thought: str, documents: Sequence[str]) -> bool:
-    return any(thought.strip() in document for document in documents)
+    return thought.strip() in "\0".join(documents)
 
 
 def _unread_in_messages(talk: Conversation, chat: Chat) -> list[str]:
