@@ -225,16 +225,7 @@ class GlobalBatches:
         self._go_to(RunPlace(0, 0))
 
     def set_epoch(self, number: int) -> None:
-        """Have the pass of this number, from 0, in the next loop: from its begin, or from a loaded state inside it.
-
-        If nothing is left of the pass of a loaded state, the next loop is empty. A trainer that counts epochs should
-        call `set_epoch` before each epoch. A run of a single pass calls ``set_epoch(0)`` after it has loaded a state:
-        if that state is from the end of the pass, nothing more is trained.
-
-        Raises:
-            UsageError: the loaded state lies in the middle of another pass, so the run would train other samples than
-                its user expects.
-        """
+        """Have the pass of this number in the next loop, as `Loader.set_epoch` does; raises what that raises."""
         _require(_whole(number) and number >= 0, f"{number!r} is no whole number from 0", "give 0 or more", "epoch")
         first, last = self.stream.order.bounds(number)
         in_this_pass = self._resumed and first < self.consumed <= last
@@ -252,11 +243,7 @@ class GlobalBatches:
         self._named = True
 
     def skip(self, samples: int) -> None:
-        """Skip the next samples, as after a spike of the loss. Call it on every rank; the state includes it.
-
-        Raises:
-            UsageError: the run of a blend has fewer samples left.
-        """
+        """Skip the next samples, as `Loader.skip` does; raises what that raises."""
         right = _whole(samples) and samples >= 0
         _require(right, f"{samples!r} is no whole number from 0", "give 0 or more", "samples")
         first = self._next_place().samples
@@ -330,12 +317,7 @@ class GlobalBatches:
         return written(self.stream, self._after(taken))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue where another run stopped, with any world size, batch size or number of epochs.
-
-        Raises:
-            DataError: not a state; a state of another dataset, order or seed, or of a blend with another past. The
-                place stays as it is.
-        """
+        """Continue where another run stopped, as `Loader.load_state_dict` does; raises what that raises."""
         self._resume_at(restore(self.stream, state))
 
     def _after(self, taken: int) -> int:

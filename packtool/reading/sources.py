@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from packtool.blending.blend import Blend, WrittenSource
 from packtool.errors import UsageError
+from packtool.formats.schema import PackedManifest
 from packtool.places.place import Place
 from packtool.places.typed import Typed, cache_directory
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
@@ -119,6 +120,11 @@ def _require_alike(datasets: Mapping[str, Dataset], name: str, where: str) -> No
         what = f"documents of {name} begin at multiples of {multiples[0]}, of {other} at {multiples[1]}"
         remedy = "pack all sources with the same --document-multiple"
         raise UsageError("sources-differ", what, remedy=remedy, where=where)
-    if mine.manifest.tokenizer.sha256 != first.manifest.tokenizer.sha256:
+    require_one_tokenizer(name, mine.manifest, other, first.manifest, where)
+
+
+def require_one_tokenizer(name: str, manifest: PackedManifest, other: str, first: PackedManifest, where: str) -> None:
+    """Refuse a dataset with tokens of another tokenizer than those of the first, which one model can't read."""
+    if manifest.tokenizer.sha256 != first.tokenizer.sha256:
         what = f"{name} has other tokens than {other}, by another tokenizer"
         raise UsageError("sources-differ", what, remedy="tokenize all sources with one tokenizer", where=where)

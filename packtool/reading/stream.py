@@ -95,7 +95,7 @@ class Stream:
         if not isinstance(epochs, int | np.integer) or isinstance(epochs, bool) or epochs < 1:
             raise UsageError("bad-option", f"{epochs} is out of range", remedy="give 1 or more", where="epochs")
         kept = Kept(cache, cache_bytes, fetch)
-        self.blend = _blend_of(source)
+        self.blend = blend_of(source)
         if self.blend is None:
             assert not isinstance(source, Blend)
             stored = tuple(places_of(stores))
@@ -370,7 +370,7 @@ def _rows_in(batch_tokens: int, length: int, where: str) -> int:
     return batch_tokens // length
 
 
-def _blend_of(source: Typed | Blend) -> Blend | None:
+def blend_of(source: Typed | Blend) -> Blend | None:
     """Return the blend that a source is, read from its file if need be; None for a dataset."""
     if isinstance(source, Blend):
         return source

@@ -255,16 +255,21 @@ class Loader:
     def set_epoch(self, number: int) -> None:
         """Have the pass of this number, from 0, in the next loop: from its begin, or from a loaded state inside it.
 
-        If nothing is left of the pass of a loaded state, the loop is empty. So a run of one pass calls
-        ``set_epoch(0)`` after it has loaded a state.
+        If nothing is left of the pass of a loaded state, the loop is empty. A trainer that counts epochs calls it
+        before each epoch, and a run of one pass calls ``set_epoch(0)`` after it has loaded a state.
 
         Raises:
-            UsageError: the loaded state lies in another pass.
+            UsageError: the loaded state lies in the middle of another pass, so the run would train other samples than
+                its user expects.
         """
         self.sampler.set_epoch(number)
 
     def skip(self, samples: int) -> None:
-        """Skip the next samples, as after a spike of the loss. Call it on every rank; the state includes it."""
+        """Skip the next samples, as after a spike of the loss. Call it on every rank; the state includes it.
+
+        Raises:
+            UsageError: the run of a blend has fewer samples left.
+        """
         self.sampler.skip(samples)
 
     def _targets(self, first: int, last: int) -> int:
@@ -296,7 +301,8 @@ class Loader:
         The future of a blend may have changed: its weights, stages, length and sources.
 
         Raises:
-            DataError: not a state; a state of another dataset, order or seed, or of a blend with another past.
+            DataError: not a state; a state of another dataset, order or seed, or of a blend with another past. The
+                place stays as it is.
         """
         self.sampler.load_state_dict(state)
 

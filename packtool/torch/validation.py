@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from packtool.blending.blend import Blend, names_blend
+from packtool.blending.blend import Blend
 from packtool.errors import UsageError
 from packtool.reading.batch import OF_TOKENS
+from packtool.reading.sources import require_one_tokenizer
+from packtool.reading.stream import blend_of
 from packtool.support.sizes import plural
 from packtool.torch.loader import Loader
-
-if TYPE_CHECKING:
-    from packtool.places.typed import Typed
 
 
 class ValidationLoader:
@@ -58,119 +57,112 @@ class ValidationLoader:
         for name in ("epochs", "shuffle"):
             if name in options:
                 what, remedy = "a validation reads stored rows once, in stored order", "give Loader to read otherwise"
-                raise UsageError("bad-option", what, remedy=remedy, where=name)
-        blend = _blend_of(source)
-        self._names_source = blend is not None and options.get("labels") != "same"
-        if blend is not None and fields is not None:
+                raise _bad(what, remedy, name)
+        self._batches, self._fill = batches, fill
+        several = _several(source)
+        self._names_source = several is not None and options.get("labels") != "same"
+        if several is not None and fields is not None:
             self._names_source = "source" in fields
             fields = list(fields)
             if self._names_source:
                 fields.remove("source")
             if self._names_source and not set(OF_TOKENS) & set(fields):
                 what = "source has a number for each token, and no other field has one"
-                raise UsageError("bad-option", what, remedy="name input_ids, too", where="fields")
-        self._each: list[_Validation] = []
-        for path, stores in _datasets(source, blend):
-            if stores:
-                options["stores"] = stores
-            loader = Loader(path, shuffle=False, drop_last=drop_last, fill=fill, fields=fields, **options)
-            if self._each:
-                _require_one_tokenizer(loader, self._each[0].loader)
-            self._each.append(_Validation(loader, batches, drop_last=drop_last, fill=fill))
-        self.sources = self._each[0].loader.sources
-        if blend is not None:
-            self.sources = list(blend.sources)
+                raise _bad(what, "name input_ids, too", "fields")
+        more = {**options, "shuffle": False, "drop_last": drop_last, "fill": fill, "fields": fields}
+        self._loaders: list[Loader] = []
+        if several is None:
+            self._loaders.append(Loader(source, **more))  # type: ignore[arg-type]
+            self.sources = self._loaders[0].sources
+        else:
+            self._loaders += _opened(several, more)
+            self.sources = list(several.sources)
+        for loader in self._loaders:
+            most = self._require_batches(loader)
+            # Some batches are the first ones, and full. Of all rows the last batch may have few: they are made equal.
+            loader.sampler.even = not drop_last and batches in (None, most)
+            self._require_rows(loader)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for number, one in enumerate(self._each):
-            for batch in one:
+        for number, loader in enumerate(self._loaders):
+            loader.reset()
+            self._require_rows(loader)
+            for batch in islice(loader, self._batches):
                 if self._names_source:
                     batch["source"] = torch.full(_shape_of(batch), number, dtype=torch.int32)
                 yield batch
 
     def __len__(self) -> int:
         """Count the batches that this rank gets in a loop."""
-        return sum(map(len, self._each))
+        return sum(map(self._taken, self._loaders))
 
     @property
     def labels(self) -> str:
         """The kind that its batches have, as in `Loader`."""
-        return self._each[0].loader.labels
+        return self._loaders[0].labels
 
     def __repr__(self) -> str:
-        return "\n".join(map(repr, self._each))
+        lines = []
+        for loader in self._loaders:
+            lines.append(f"<packtool validation: {self._taken(loader)} of {len(loader)} batches, {loader!r}>")
+        return "\n".join(lines)
 
+    def _taken(self, loader: Loader) -> int:
+        """Count the batches of one dataset that this rank gets in a loop."""
+        if self._batches is None:
+            return len(loader)
+        return min(self._batches, len(loader))
 
-class _Validation:
-    """The batches of one dataset, each loop from the first row on; arguments as of `ValidationLoader`."""
+    def _require_batches(self, loader: Loader) -> int:
+        """Return how many batches all rows of a dataset make; refuse a number of batches that is none, or too large."""
+        batches, most = self._batches, len(loader)
+        if batches is None:
+            return most
+        if not isinstance(batches, int) or isinstance(batches, bool) or batches < 1:
+            raise _bad(
+                f"{batches!r} is not a number of batches", "give 1 or more, or leave it out for all rows", "batches"
+            )
+        if batches > most:
+            what = f"{batches} batches, but all rows make {most}"
+            raise _bad(what, "give fewer, or leave it out for all rows", "batches")
+        return most
 
-    def __init__(self, loader: Loader, batches: int | None, *, drop_last: bool, fill: bool) -> None:
-        self.loader = loader
-        self._fill = fill
-        most = len(loader)
-        if batches is not None and (not isinstance(batches, int) or isinstance(batches, bool) or batches < 1):
-            remedy = "give 1 or more, or leave it out for all rows"
-            raise UsageError("bad-option", f"{batches!r} is not a number of batches", remedy=remedy, where="batches")
-        if batches is not None and batches > most:
-            what, remedy = f"{batches} batches, but all rows make {most}", "give fewer, or leave it out for all rows"
-            raise UsageError("bad-option", what, remedy=remedy, where="batches")
-        self._batches = batches
-        # Some batches are the first ones, and full. Of all rows the last batch may have few, so they are made equal.
-        loader.sampler.even = not drop_last and batches in (None, most)
-        self._require_rows()
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        self.loader.reset()
-        self._require_rows()
-        yield from islice(self.loader, self._batches)
-
-    def __len__(self) -> int:
-        most = len(self.loader)
-        return most if self._batches is None else min(self._batches, most)
-
-    def __repr__(self) -> str:
-        return f"<packtool validation: {len(self)} of {len(self.loader)} batches, {self.loader!r}>"
-
-    def _require_rows(self) -> None:
+    def _require_rows(self, loader: Loader) -> None:
         """Refuse batches in which a rank has no rows: models fail on these, and a mean over them is no number."""
         if self._fill:
             return
-        batches = len(self)  # and with it, the rank that this process has by now
-        sampler = self.loader.sampler
-        for number, (rows, fewest) in enumerate(islice(sampler.fewest(), batches)):
+        batches = self._taken(loader)  # and with it, the rank that this process has by now
+        for number, (rows, fewest) in enumerate(islice(loader.sampler.fewest(), batches)):
             if fewest == 0:
-                what = f"batch {number} shares {plural(rows, 'row')} among {sampler.world_size} ranks, so one has none"
+                ranks = f"{loader.sampler.world_size} ranks"
+                what = f"batch {number} shares {plural(rows, 'row')} among {ranks}, so one has none"
                 remedy = "give fill=True for rows without targets in their place, or drop_last=True"
-                raise UsageError("bad-option", what, remedy=remedy, where="batch_size")
+                raise _bad(what, remedy, "batch_size")
 
 
-def _blend_of(source: str | Path | Blend | Sequence[str | Path]) -> Blend | None:
+def _several(source: str | Path | Blend | Sequence[str | Path]) -> Blend | None:
     """Return several datasets by their names; None for a single one."""
-    if isinstance(source, Blend):
-        return source
-    if isinstance(source, str | Path):
-        return Blend.read(source) if names_blend(source) else None
+    if isinstance(source, str | Path | Blend):
+        return blend_of(source)
     return Blend({str(path): path for path in source})
 
 
-def _datasets(source: Any, blend: Blend | None) -> Iterator[tuple[str | Path, tuple[Typed, ...]]]:
-    """Yield the path of each dataset, and the stores that a blend says its tokens are in."""
-    if blend is None:
-        yield source, ()
-        return
+def _opened(blend: Blend, options: Mapping[str, Any]) -> Iterator[Loader]:
+    """Open a loader of each dataset of a blend, from the stores that the blend says its tokens are in."""
+    first = None
     for name, written in blend.sources.items():
         if written.path is None:
             what, remedy = f"{name} has no path, so it can't be read", "give it one, or leave it out"
             raise UsageError("missing-option", what, remedy=remedy, where=written.where)
-        yield str(written.path), written.stores
-
-
-def _require_one_tokenizer(loader: Loader, first: Loader) -> None:
-    """Refuse a dataset with tokens of another tokenizer than those of the first, which one model can't read."""
-    mine, other = (each.sampler.stream.source(0).epoch(0).manifest.tokenizer for each in (loader, first))
-    if mine.sha256 != other.sha256:
-        what = f"{loader.sampler.stream.name} has other tokens than {first.sampler.stream.name}, by another tokenizer"
-        raise UsageError("sources-differ", what, remedy="tokenize all sources with one tokenizer", where="source")
+        stores = {}
+        if written.stores:
+            stores["stores"] = written.stores
+        loader = Loader(str(written.path), **{**options, **stores})
+        manifest = loader.sampler.stream.source(0).epoch(0).manifest
+        if first is None:
+            first = name, manifest
+        require_one_tokenizer(name, manifest, *first, "source")
+        yield loader
 
 
 def _shape_of(batch: Mapping[str, Any]) -> torch.Size:
@@ -179,3 +171,7 @@ def _shape_of(batch: Mapping[str, Any]) -> torch.Size:
         if name in batch:
             return batch[name].shape
     raise AssertionError
+
+
+def _bad(what: str, remedy: str, where: str) -> UsageError:
+    return UsageError("bad-option", what, remedy=remedy, where=where)

@@ -179,6 +179,15 @@ def test_several_datasets_come_one_after_the_other(sets: dict[int, Path], tmp_pa
     assert shares[0] == shares[1]
 
 
+def test_each_dataset_of_a_blend_has_stores_of_its_own(tmp_path: Path) -> None:
+    """Stores that the blend names for one dataset are not those of the next."""
+    for name, place, lengths in (("a", "elsewhere", [8, 9]), ("b", ".", [5, 8, 9])):
+        store = write_store(tmp_path / place / f"store-{name}", lengths)
+        packtool.pack(store, tmp_path / name, strategy="concat", sequence_length=8, index_only=True)
+    sources = {"a": {"path": tmp_path / "a", "stores": [tmp_path / "elsewhere" / "store-a"]}, "b": tmp_path / "b"}
+    assert len(list(ValidationLoader(packtool.Blend(sources)))) == 3 + 3  # type: ignore[arg-type]
+
+
 def test_what_does_not_validate_together(sets: dict[int, Path], tmp_path: Path) -> None:
     store = write_store(tmp_path / "store", [8], tokenizer=msgspec.structs.replace(TOKENIZER, sha256="1" * 64))
     packtool.pack(store, tmp_path / "other", strategy="concat", sequence_length=8)
