@@ -10,7 +10,7 @@ import numpy as np
 
 from packtool.planning.plan import I64
 from packtool.planning.shuffling.balance import pairs_of
-from packtool.reading.dataset import Dataset, open_recipe
+from packtool.reading.dataset import open_recipe
 from packtool.reading.recipe import Recipe
 from packtool.reading.rows import Rows
 
@@ -48,8 +48,7 @@ class RowCosts:
             return row_pairs(rows, numbers, self._multiple)
         length = rows.sequence_length
         if length not in self._kept:
-            base = open_recipe(replace(self._recipe, epoch=None))
-            whole = base.rows if isinstance(base, Dataset) else base.buckets[length]
+            whole = open_recipe(replace(self._recipe, epoch=None)).buckets[length]
             file = self._cache / _DIRECTORY / f"{self._recipe.digest}-{length}.npy"
             self._kept[length] = _kept_pairs(whole, self._multiple, file)
         return self._kept[length][stored]

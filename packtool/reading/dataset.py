@@ -35,6 +35,7 @@ class _OpenedDataset:
         has_segments: whether the dataset has a segment table, with the segments of documents in every row.
         has_loss: whether the dataset has a column of loss; without one all tokens train.
         fields: default fields of its batches.
+        buckets: the rows of each length, by the length.
     """
 
     def __init__(self, recipe: Recipe, opened: OpenedRows) -> None:
@@ -43,6 +44,7 @@ class _OpenedDataset:
         self.manifest = opened.manifest
         self.pad_id = opened.manifest.pad_id
         self.eos_id = opened.manifest.tokenizer.eos_id
+        self.buckets = {rows.sequence_length: rows for rows in opened.rows}
         self.has_segments = all(rows.has_segments for rows in opened.rows)
         self.has_loss = opened.manifest.has_loss
         assert opened.columns is not None
@@ -332,14 +334,12 @@ class BucketDataset(_OpenedDataset):
     """A packed dataset of several sequence lengths: a sequence of batches, each with rows of one length.
 
     Attributes:
-        buckets: the rows of each length, by the length.
         batches: the batches, in order: an array of (bucket, first_row, rows), in which bucket is the sequence length;
             None if the dataset has no batches. Then this sequence is empty, but `buckets` has the rows.
     """
 
     def __init__(self, recipe: Recipe, opened: OpenedRows) -> None:
         super().__init__(recipe, opened)
-        self.buckets = {rows.sequence_length: rows for rows in opened.rows}
         self.batches = opened.batches
 
     def __len__(self) -> int:

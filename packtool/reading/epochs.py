@@ -18,7 +18,6 @@ from packtool.planning.plan import I64
 from packtool.reading.costs import RowCosts
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.raw_batch import RawBatch
-from packtool.reading.rows import Rows
 
 BY_WEIGHTS = ", row lengths by weights "
 """Text in the `order` of an identity, before the digest of the weights."""
@@ -84,7 +83,7 @@ class Source:
         first = self._in_order(dataset, 0)
         self._opened: tuple[int, Dataset | BucketDataset] | None = (0, first)
         self.items = len(first)
-        self.lengths = sorted(first.buckets) if isinstance(first, BucketDataset) else [first.sequence_length]
+        self.lengths = sorted(first.buckets)
         self.fields = first.fields
         self.names = first.sources
         order = "stored"
@@ -199,21 +198,15 @@ class Source:
 
     def read(self, epoch: int, length: int, rows: I64, options: Mapping[str, Any]) -> RawBatch:
         """Read rows of one length in an epoch, for a batch with these options of `make_batch`."""
-        return self.epoch(epoch).read_of(self._rows(epoch, length), rows, options)
+        dataset = self.epoch(epoch)
+        return dataset.read_of(dataset.buckets[length], rows, options)
 
     def pairs(self, epoch: int, length: int, rows: I64) -> I64:
         """Count the query-key pairs of rows of one length in an epoch, as `RowCosts.of` does."""
-        return self._costs.of(self._rows(epoch, length), rows)
+        return self._costs.of(self.epoch(epoch).buckets[length], rows)
 
     def _batches(self, epoch: int) -> BucketDataset:
         """Return an epoch of a dataset with rows of several lengths."""
         dataset = self.epoch(epoch)
         assert isinstance(dataset, BucketDataset)
         return dataset
-
-    def _rows(self, epoch: int, length: int) -> Rows:
-        """Return the rows of one length in an epoch."""
-        dataset = self.epoch(epoch)
-        if isinstance(dataset, BucketDataset):
-            return dataset.buckets[length]
-        return dataset.rows
