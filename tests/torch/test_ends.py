@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
 
 from packtool.torch import Loader  # noqa: E402
+from tests.torch.test_frameworks import lightning_model, lightning_trainer, transformers_trainer  # noqa: E402
 
 BATCHES = 6
 """Batches of a pass over the rows, whose last rows fill no batch."""
@@ -49,14 +50,14 @@ class Run:
         epochs: of the run.
         stop: the step after which it stops; None for the end.
         resume, save: files or directories of checkpoints; None to begin anew.
-        seen: the rows of each step.
+        seen: the rows of all steps.
     """
 
     def __init__(
         self, loader: Callable[..., Loader], epochs: int, stop: float | None, resume: Path | None, save: Path
     ) -> None:
         self.loader, self.epochs, self.stop, self.resume, self.save = loader, epochs, stop, resume, save
-        self.seen: list[Rows] = []
+        self.seen: Rows = []
 
     def restored(self, loader: Loader) -> dict[str, Any]:
         if self.resume is None:
@@ -66,7 +67,7 @@ class Run:
         return state
 
     def step(self, loader: Loader, batch: Any, step: float, epoch: int) -> None:
-        self.seen.append(batch["input_ids"].tolist())
+        self.seen += batch["input_ids"].tolist()
         self.end(loader, step, epoch)
 
     def end(self, loader: Loader, step: float, epoch: int) -> None:
@@ -128,30 +129,31 @@ def torchtitan(run: Run) -> None:
     run.end(loader.loader, step + AFTER, 0)
 
 
+def accumulated(run: Run) -> None:
+    """Turns of a few rows: a step is taken behind the last turn of a global batch."""
+    loader = run.loader(epochs=run.epochs, micro_batch_size=3)
+    step = run.restored(loader)["step"]
+    loader.set_epoch(0)
+    consumed = loader.consumed
+    for batch in loader:
+        run.seen += batch["input_ids"].tolist()
+        if loader.consumed > consumed:
+            consumed = loader.consumed
+            step += 1
+            run.end(loader, step, 0)
+    run.end(loader, step + AFTER, 0)
+
+
 def transformers(run: Run) -> None:
     transformers = pytest.importorskip("transformers")
-    from packtool.torch.transformers import PackedTrainer
-
-    class Model(torch.nn.Module):  # type: ignore[misc,name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.weight = torch.nn.Parameter(torch.zeros(()))
-
-        def forward(self, input_ids: Any, labels: Any) -> Any:
-            run.seen.append(input_ids.tolist())
-            return {"loss": self.weight * labels.float().mean()}
 
     class Stop(transformers.TrainerCallback):  # type: ignore[misc,name-defined]
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             if state.global_step == run.stop:
                 control.should_save = control.should_training_stop = True
 
-    arguments = transformers.TrainingArguments(
-        str(run.save), num_train_epochs=run.epochs, save_strategy="no", report_to="none", disable_tqdm=True,
-        use_cpu=True,
-    )  # fmt: skip
-    loader = run.loader(labels="same")
-    trainer = PackedTrainer(loader, model=Model(), args=arguments, callbacks=[Stop()])
+    options = {"num_train_epochs": run.epochs, "save_strategy": "no", "callbacks": [Stop()]}
+    trainer = transformers_trainer(run.loader(labels="same"), run.save, run.seen, **options)
     checkpoint = None if run.resume is None else str(next(run.resume.glob("checkpoint-*")))
     trainer.train(resume_from_checkpoint=checkpoint)
 
@@ -160,34 +162,23 @@ def lightning(run: Run) -> None:
     lightning = pytest.importorskip("lightning.pytorch")
     from packtool.torch.lightning import CountBatches
 
-    class Model(lightning.LightningModule):  # type: ignore[misc,name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.weight = torch.nn.Parameter(torch.zeros(()))
-
-        def training_step(self, batch: Any, _: int) -> Any:
-            run.seen.append(batch["input_ids"].tolist())
-            return self.weight * batch["labels"].float().mean()
-
-        def configure_optimizers(self) -> Any:
-            return torch.optim.SGD(self.parameters(), lr=1e-3)
-
     loader = run.loader()
-    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
     ends = {"max_epochs": run.epochs, "max_steps": -1 if run.stop is None else int(run.stop)}
     when: dict[str, Any] = {"every_n_epochs": 1, "save_on_train_epoch_end": True}
     if run.stop is None or run.stop == int(run.stop):
         when = {"every_n_train_steps": int(run.stop or 1)}
     save = lightning.callbacks.ModelCheckpoint(dirpath=run.save.parent, filename=run.save.name, **when)
-    trainer = lightning.Trainer(
-        default_root_dir=run.save.parent, use_distributed_sampler=False, callbacks=[CountBatches(loader), save],
-        **ends, **quiet,
-    )  # fmt: skip
+    callbacks = [CountBatches(loader), save]
+    trainer = lightning_trainer(run.save.parent, use_distributed_sampler=False, callbacks=callbacks, **ends)
     checkpoint = None if run.resume is None else run.resume.with_name(f"{run.resume.name}.ckpt")
-    trainer.fit(Model(), loader, ckpt_path=checkpoint)
+    seen: dict[tuple[str, int], Rows] = {}
+    trainer.fit(lightning_model(seen), loader, ckpt_path=checkpoint)
+    for rows in seen.values():
+        run.seen += rows
 
 
-PROGRAMS = (one_pass, saved_epochs, counted_epochs, torchtitan, transformers, lightning)
+PROGRAMS = (one_pass, saved_epochs, counted_epochs, accumulated, torchtitan, transformers, lightning)
+OF_ONE_PASS = (one_pass, accumulated, torchtitan)
 
 
 def trained(program: Callable[[Run], None], rows: Path, place: Path, epochs: int, parts: list[tuple[Any, int]]) -> Rows:
@@ -207,9 +198,7 @@ def trained(program: Callable[[Run], None], rows: Path, place: Path, epochs: int
                 program(run)
             shares.append(run.seen)
         resume = place / f"{number}-0"
-        assert len({len(share) for share in shares}) == 1
-        for steps in zip(*shares, strict=True):
-            seen += [row for rows_of_rank in zip(*steps, strict=True) for row in rows_of_rank]
+        seen += [row for rows_of_ranks in zip(*shares, strict=True) for row in rows_of_ranks]
     return seen
 
 
@@ -217,7 +206,7 @@ def stops(program: Callable[[Run], None], epochs: int) -> Iterator[list[tuple[An
     """Where a run of so many epochs stops, once and twice, on the same ranks and on others."""
     last = epochs * BATCHES
     after = [BATCHES + AFTER, last + AFTER]
-    if program in (one_pass, torchtitan):  # their run is one pass
+    if program in OF_ONE_PASS:
         after = [last + AFTER]
     if program is transformers:  # it saves after steps alone
         after = []
@@ -236,7 +225,7 @@ def test_a_stopped_run_trains_the_same(
 ) -> None:
     for place in (ROOT / "examples" / "train", Path(__file__).parent / "titan"):
         monkeypatch.syspath_prepend(str(place))
-    if program in (one_pass, torchtitan):
+    if program in OF_ONE_PASS:
         every = [row for number in range(epochs) for row in packtool.open(rows).epoch(number)[:].tolist()]  # type: ignore[union-attr]
         whole = every[: len(every) // 16 * 16]
     else:

@@ -142,7 +142,14 @@ def test_lightning_loses_rows_with_larger_batches_unless_it_is_told(
 
 
 def transformers_trainer(
-    loader: Loader, place: Path, seen: list[list[int]], *, valid: Any = None, validated: Any = None, **options: Any
+    loader: Loader,
+    place: Path,
+    seen: list[list[int]],
+    *,
+    valid: Any = None,
+    validated: Any = None,
+    callbacks: Any = (),
+    **options: Any,
 ) -> Any:
     """A trainer that notes the rows it trains on, and those it validates on."""
     transformers = pytest.importorskip("transformers")
@@ -159,7 +166,7 @@ def transformers_trainer(
 
     given = {"report_to": "none", "disable_tqdm": True, "use_cpu": True, **options}
     arguments = transformers.TrainingArguments(str(place), **given)
-    return PackedTrainer(loader, model=Model(), args=arguments, eval_dataset=valid)
+    return PackedTrainer(loader, model=Model(), args=arguments, eval_dataset=valid, callbacks=list(callbacks))
 
 
 @pytest.mark.parametrize("accumulated", [1, 4])
