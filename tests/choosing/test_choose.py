@@ -70,6 +70,7 @@ def test_every_strategy_packs_a_mixture_that_verifies_against_its_stores(
         {"holdout": "20%", "part": "holdout", "drop_duplicates": True},
         {"holdout": "30 documents", "sample": "40%"},
         {"exclude": "list"},
+        {"where": "tokens < 20 and not (store == 'web' and line <= 10)"},
     ],
 )
 def test_a_choice_beyond_memory_is_the_same(

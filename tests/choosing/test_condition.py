@@ -9,18 +9,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 import packtool
 from packtool.choosing.condition import Search
 from packtool.choosing.documents import StoredDocuments
 from packtool.errors import DataError, PacktoolError, UsageError
-from packtool.formats.packed import PackedDataset
 from packtool.formats.token_store import Corpus, TokenStore
 from packtool.options.where import condition_of
 from tests.choosing.web_and_wiki import pack
-from tests.stores import contents
 
 Record = dict[str, Any]
 VALUES: dict[str, list[Any]] = {
@@ -217,19 +214,6 @@ def test_documents_that_are_not_taken_are_in_the_ledger_and_come_before_duplicat
     chosen = dataset.chosen()
     assert chosen[0].tolist() == [1, 3]  # the first copy that is taken
     assert packtool.verify(tmp_path / "p", store=[tmp_path / "in"]).problems == []
-
-
-def test_the_same_bytes_for_any_workers_memory_and_way(path: Path, records: list[Record], tmp_path: Path) -> None:
-    where = "lang in ('en', 'de') and tokens < 20 and not (file == 'a.jsonl' and line <= 10)"
-    options: dict[str, Any] = {"where": where, "strategy": "bfd", "sequence_length": 64}
-    packtool.pack(path, tmp_path / "one", workers=1, **options)
-    packtool.pack(path, tmp_path / "two", workers=2, memory="20kB", **options)
-    packtool.pack(path, tmp_path / "index", index_only=True, **options)
-    packtool.materialize(tmp_path / "index", tmp_path / "written", store=[path])
-    assert contents(tmp_path / "one") == contents(tmp_path / "two") == contents(tmp_path / "written")
-    chosen = PackedDataset(tmp_path / "one").chosen()
-    wanted = by_python(path, records, where)
-    assert np.flatnonzero(wanted).tolist() == chosen[0].tolist()
 
 
 def test_numbers_that_are_wrong_name_their_document(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import packtool
@@ -105,16 +104,6 @@ def test_options_that_take_no_url_say_so(bucket: Bucket, tmp_path: Path) -> None
             call()
         assert error.value.code == "unsupported-store"
     assert not Path("s3:").exists()
-
-
-def test_tokenize_writes_to_a_bucket_and_resumes_there(bucket: Bucket, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("A river runs east.\n")
-    for target in (tmp_path / "tokens", "s3://bucket/tokens"):
-        packtool.tokenize(tmp_path / "a.txt", target, workers=1)
-    require_same(bucket, "tokens", tmp_path / "tokens")
-    assert packtool.tokenize(tmp_path / "a.txt", "s3://bucket/tokens", workers=1, resume=True).kept
-    assert np.load(tmp_path / "tokens" / "tokens-00000-000.npy").size
-    assert left(tmp_path) == []
 
 
 def test_rejected_records_and_blocks_of_a_url_are_those_of_a_directory(

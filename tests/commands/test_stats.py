@@ -41,11 +41,6 @@ def test_of_a_store(store: Path) -> None:
     assert report.lengths.total == report.counts["tokens"]
 
 
-def test_refuses_an_empty_batch(store: Path) -> None:
-    with pytest.raises(UsageError, match=r"batch_size: 0 is out of range\. Give 1 or more\."):
-        packtool.stats(store, batch_size=0)
-
-
 def test_several_paths_must_be_stores_and_the_one_that_is_not_is_named(store: Path, tmp_path: Path) -> None:
     packtool.pack(store, tmp_path / "packed", strategy="concat", sequence_length=32)
     for paths in ([tmp_path / "packed", store], [store, tmp_path / "packed"]):
@@ -66,6 +61,7 @@ def test_refuses_to_compare_on_a_packed_dataset(store: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"batch_size": 0}, r"batch_size: 0 is out of range\. Give 1 or more\."),
         ({"compare": "tetris"}, r"compare: there is no strategy 'tetris'\. Choose one of concat, padding.*, all\."),
         ({"compare": "concat"}, r"sequence_length: the strategy concat needs the length of a row\. Give seq"),
         ({"sequence_length": 32}, r"^sequence_length: has no effect without compare\. Add compare=\"all\"\.$"),

@@ -52,7 +52,8 @@ def made(memory: Path) -> dict[str, Path]:
     packtool.pack(store, place / "packed", strategy="decompose", sequence_length=32)
     packtool.shuffle(place / "packed", place / "buckets", method="bucket", batch_tokens=64)
     packtool.pack(store, place / "index", strategy="bfd", sequence_length=32, shard_tokens=512, index_only=True)
-    return {kind: place / kind for kind in KINDS}
+    packtool.export(store, place / "export", format="megatron")
+    return {kind: place / kind for kind in (*KINDS, "export")}
 
 
 def noticed(path: Path) -> bool:
@@ -197,7 +198,7 @@ def damaged(copy: Path, whole: Path, name: str, damage: Damage, chance: random.R
     return True
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "export"])
 def test_damage_to_any_file_is_called_by_its_name(made: dict[str, Path], tmp_path: Path, kind: str) -> None:
     chance, copy = random.Random(3), Path(shutil.copytree(made[kind], tmp_path / "copy"))
     for name in files_of(copy):

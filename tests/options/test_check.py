@@ -37,11 +37,6 @@ def test_shuffles(method: str, options: dict[str, Any], message: str) -> None:
     assert refused(arguments, "--method", method).startswith(message)
 
 
-def test_functions_check_as_the_command_line_does() -> None:
-    with pytest.raises(UsageError, match=r"seed: -1 is out of range. Give a number from 0 to 2"):
-        packtool.pack("store", "packed", strategy="bfd", sequence_length=8, seed=-1)
-
-
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_defaults_are_always_taken(strategy: str) -> None:
     """Leaving an option out never makes a strategy refuse it, and spelling out its default neither."""

@@ -157,13 +157,6 @@ def test_refuses_what_makes_no_sense(names: list[str], given: dict[str, Any], me
         candidates(names, [64], given)
 
 
-def test_a_candidate_without_options_is_its_strategy() -> None:
-    assert Candidate(STRATEGIES["bfd"], PackOptions(sequence_length=8)).arguments() == [
-        *("--strategy", "bfd"),
-        *("--sequence-length", "8"),
-    ]
-
-
 def one_a_row(first: int, last: int) -> Segments:
     """Row n holds document n, whole."""
     rows = np.arange(first, last)
