@@ -16,7 +16,7 @@ from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import listed_files
 from packtool.outputs import claim
-from packtool.outputs.output import Output
+from packtool.outputs.output import Output, Way
 from packtool.places.typed import place_of
 from tests.formats.outputs import STORE, URL, begin, finish, manifest_of, names, piece, pieces_of, prepare, shard
 from tests.places.s3_server import Bucket
@@ -119,7 +119,7 @@ def test_the_late_manifest_of_another_run_finishes_nothing(bucket: Bucket, tmp_p
         arrive()
     two.release()
     again = begin(tmp_path / "two", "two", resume=True)
-    assert (again.resumed, again.finished) == (True, False)
+    assert again.way is Way.GO_ON
     again.finish(manifest_of(*pieces_of(again).recorded(range(2)).values()))
     assert bucket.names("set") == FILES
     assert [place_of(URL).problem(file) for file in listed_files(manifests.read(URL))] == [None] * 4
@@ -231,7 +231,7 @@ def test_a_damaged_marker_says_so(bucket: Bucket, tmp_path: Path) -> None:
     output = begin(tmp_path / "staging")
     output.release()
     bucket.put(f"set/{MARKER}", output.mark.replace(b'"key": "k"', b'"key": "j"'))
-    assert begin(tmp_path / "other", resume=True).resumed, "it does no harm where nothing was made yet"
+    assert begin(tmp_path / "other", resume=True).way is Way.GO_ON, "it does no harm where nothing was made yet"
     piece(output := begin(tmp_path / "staging", overwrite=True), 0)
     output.release()
     bucket.put(f"set/{MARKER}", output.mark.replace(b'"key": "k"', b'"key": "j"'))

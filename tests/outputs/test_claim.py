@@ -127,7 +127,7 @@ def test_killed_before_its_state_was_written(tmp_path: Path, resume: bool) -> No
     (tmp_path / "unfinished" / "state.json.0123abcd.partial").write_text("{")
     (tmp_path / "unfinished" / "lock").write_text("{")
     assert preview(LocalPlace(tmp_path), State("tokenize", "k")) == "nothing"
-    assert not prepare(tmp_path, "tokenize", key="k", resume=resume).resumed
+    assert prepare(tmp_path, "tokenize", key="k", resume=resume).way not in (Way.GO_ON, Way.KEEP)
     assert preview(LocalPlace(tmp_path), State("tokenize", "k")) == "unfinished"
     assert preview(LocalPlace(tmp_path), State("tokenize", "other")) == "other"
 
@@ -145,7 +145,7 @@ def test_leftovers_alone_are_removed_by_either_option(tmp_path: Path, how: str) 
     with pytest.raises(UsageError, match=r"holds leftovers of unfinished work\. Give resume=True or overwrite=True"):
         prepare(tmp_path / "o", "tokenize", key="k")
     output = prepare(tmp_path / "o", "tokenize", key="k", **{how: True})
-    assert not output.resumed
+    assert output.way not in (Way.GO_ON, Way.KEEP)
     finish(output)
     assert names(tmp_path / "o") == STORE
 

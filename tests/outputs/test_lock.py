@@ -15,6 +15,7 @@ import pytest
 
 from packtool.errors import DataError
 from packtool.outputs import lock
+from packtool.outputs.output import Way
 from packtool.warnings import PacktoolWarning
 from tests.formats.outputs import STORE, code, finish, names, prepare
 
@@ -45,7 +46,7 @@ def test_a_dead_writer_is_recognised(tmp_path: Path) -> None:
     assert code(tmp_path / "o", resume=True) == "output-in-use"
     process.kill()
     process.join()
-    assert prepare(tmp_path / "o", "tokenize", key="k", resume=True).resumed
+    assert prepare(tmp_path / "o", "tokenize", key="k", resume=True).way is Way.GO_ON
 
 
 def test_the_lock_goes_with_the_command_that_took_it(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import xxhash
 import packtool
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
+from packtool.outputs.output import Way
 from packtool.places import local
 from tests.formats.outputs import MANIFEST, STORE, code, finish, manifest_of, names, piece, pieces_of, prepare, shard
 
@@ -24,7 +25,7 @@ from tests.formats.outputs import MANIFEST, STORE, code, finish, manifest_of, na
 def test_a_new_output_is_created_and_finished(tmp_path: Path) -> None:
     output = prepare(tmp_path / "a" / "b", "tokenize", key="k")
     assert output.work.is_dir()
-    assert not output.resumed
+    assert output.way not in (Way.GO_ON, Way.KEEP)
     path = tmp_path / "a" / "b"
     assert names(path) == ["unfinished/lock", "unfinished/state.json"]
     output.finish(MANIFEST, {"workers": 2})
@@ -50,7 +51,7 @@ def test_overwrite_removes_the_manifest_first_and_goes_on_after_an_interruption(
     output.release()
     assert code(out) == "output-not-empty"
     again = prepare(out, "tokenize", key="other", resume=True)
-    assert (again.resumed, again.finished) == (True, False)
+    assert again.way is Way.GO_ON
     assert pieces_of(again).numbers() == [0]
     finish(again, documents=1)
     assert names(out) == STORE
@@ -91,14 +92,14 @@ def test_nothing_is_finished_while_a_file_is_missing(tmp_path: Path) -> None:
 def test_resume_goes_on_only_with_the_same_work(tmp_path: Path) -> None:
     out = tmp_path / "o"
     first = prepare(out, "tokenize", key="k", resume=True)
-    assert not first.resumed
+    assert first.way not in (Way.GO_ON, Way.KEEP)
     (out / "unfinished" / "scratch" / "stdin").write_text("done")
     first.release()
     assert code(out, resume=True, key="other") == "resume-differs"
     with pytest.raises(PacktoolError, match="by packtool tokenize, not by packtool pack"):
         prepare(out, "pack", key="k", resume=True)
     again = prepare(out, "tokenize", key="k", resume=True)
-    assert again.resumed
+    assert again.way is Way.GO_ON
     assert not again.finished
     assert (again.scratch / "stdin").read_text() == "done"
     again.finish(MANIFEST)
