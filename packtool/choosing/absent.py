@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from packtool.choosing.asked import Asked
 from packtool.choosing.documents import Portion, StoredDocuments
 from packtool.choosing.rules import Rule, asked_for
+from packtool.choosing.sides import OTHER_SIDE
 from packtool.choosing.stored_document import StoredDocument, stored_document
 from packtool.errors import PacktoolError
 from packtool.formats.schema import NOT_DRAWN, Choice
@@ -77,7 +78,4 @@ def _in_words(rule: Rule, asked: Asked) -> str:
         return words
     if asked.holdout_by is not None:
         words += f" --holdout-by {asked.holdout_by}"
-    return f"{words}, of which it is on the side {_OTHER[asked.part or 'train']}"
-
-
-_OTHER = {"train": "holdout", "holdout": "train"}
+    return f"{words}: it is {OTHER_SIDE[asked.part or 'train']}"

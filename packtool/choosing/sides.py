@@ -11,6 +11,9 @@ from packtool.planning.selecting.subsets import U64
 from packtool.support.sizes import plural
 from packtool.warnings import warn
 
+OTHER_SIDE = {"train": "held out for validation", "holdout": "kept for training"}
+"""What the documents on the other side of a hold-out are, by the part that was taken."""
+
 
 class Sides:
     """Hashes that decide on which side documents are: documents with the same one are on the same side.

@@ -36,13 +36,15 @@ def show_places(result: FindResult) -> None:
 
 def _absent_line(record: str | None, absent: AbsentDocument) -> str:
     """Say why a document is not in a dataset, as far as that is known."""
+    from packtool.report.choice_words import reason_in_words
+
     lead = f"{record} (document {absent.stored.number} of {absent.store}) is not in the dataset"
     if absent.because:
         return f"{lead}: left out by {' and '.join(absent.because)}"
     if len(absent.possible) == 1:
         [reason] = absent.possible
-        return f"{lead}: {reason.replace('_', ' ')}"
-    reasons = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in absent.possible.items()]
+        return f"{lead}: {reason_in_words(reason, {})}"
+    reasons = [f"{count:,} {reason_in_words(reason, {})}" for reason, count in absent.possible.items()]
     return f"{lead}. Left out of {absent.store}: {', '.join(reasons)}; the dataset does not record which"
 
 

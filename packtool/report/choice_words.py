@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from packtool.choosing.sides import OTHER_SIDE
 from packtool.options.kinds import parse_part
 from packtool.options.shared import DEFAULT_SEED
 from packtool.report.figures import options_in_words
@@ -19,8 +20,6 @@ _REASONS = {
     "not_drawn": "beyond the amount asked",
 }
 """Why documents were left out, by the names in manifests; other names say it themselves."""
-_OTHER_SIDE = {"train": "held out for validation", "holdout": "kept for training"}
-"""What the documents on the other side of a hold-out are, by the part that was taken."""
 _TOLD_APART = (
     "mix",
     "holdout",
@@ -39,13 +38,13 @@ def reason_in_words(reason: str, asked: Mapping[str, Any]) -> str:
 
     Args:
         reason: as manifests and reports name it.
-        asked: how the documents were chosen, as recorded.
+        asked: how the documents were chosen, as recorded; empty where that is not at hand.
 
-    >>> reason_in_words("other_side", {"part": "train"}), reason_in_words("excluded", {})
-    ('held out for validation', 'excluded')
+    >>> reason_in_words("other_side", {"part": "train"}), reason_in_words("other_side", {})
+    ('held out for validation', 'on the other side of the hold-out')
     """
     if reason == "other_side":
-        return _OTHER_SIDE[asked["part"]]
+        return OTHER_SIDE.get(asked.get("part", ""), "on the other side of the hold-out")
     return _REASONS.get(reason, reason.replace("_", " "))
 
 

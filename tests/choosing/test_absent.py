@@ -9,13 +9,12 @@ import msgspec
 import pytest
 
 import packtool
+from packtool.choosing.sides import OTHER_SIDE
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import PackedManifest
 from packtool.formats.token_store import TokenStore
 from tests.choosing.web_and_wiki import pack
 from tests.shell import Shell
-
-OTHER = {"train": "holdout", "holdout": "train"}
 
 
 def origins(stores: list[Path], output: Path, **options: Any) -> set[str]:
@@ -41,7 +40,7 @@ def test_the_side_is_the_one_that_has_it(stores: list[Path], tmp_path: Path, amo
                 assert len(found.absent) == (line not in held)
                 for absent in found.absent:
                     assert absent.stored.origin == line
-                    assert (f"--holdout {amount}, of which it is on the side {OTHER[side]}" in absent.because) == (
+                    assert (f"--holdout {amount}: it is {OTHER_SIDE[side]}" in absent.because) == (
                         line not in sides[side]
                     )
 
@@ -59,7 +58,8 @@ def test_what_is_known_is_said(stores: list[Path], tmp_path: Path, shell: Shell)
 
     lead = f"{line} (document {number - 1} of web) is not in the dataset"
     held = said(holdout="50%")
-    assert held == f"{lead}: left out by --holdout 50%, of which it is on the side holdout\n"
+    assert held == f"{lead}: left out by --holdout 50%: it is held out for validation\n"
+    assert said(sample="1%", seed=3) == f"{lead}: not in the sample\n"
     unknown = said(min_tokens=12, where=f"line < {number}")
     assert unknown == f"{lead}: left out by --where line < {number} and --min-tokens 12\n"
     side = said(where=f"line < {number}", holdout="0.0001%")

@@ -61,7 +61,7 @@ def test_documents_with_one_value_are_on_one_side(tmp_path: Path, amount: str) -
     assert None in train  # each by its own text
     for number in sides["holdout"].chosen()[0].tolist()[:3]:
         found = packtool.find(tmp_path / "train", f"code.jsonl:{1 + number}", store=store)
-        assert found.absent[0].because == [f"--holdout {amount} --holdout-by repo, of which it is on the side holdout"]
+        assert found.absent[0].because == [f"--holdout {amount} --holdout-by repo: it is held out for validation"]
 
 
 def test_documents_without_a_value_are_said(tmp_path: Path) -> None:
@@ -131,4 +131,4 @@ def test_turns_of_one_conversation_are_on_one_side(tmp_path: Path, monkeypatch: 
         of_whole = pack([whole], tmp_path / "w", holdout_of=tmp_path / "train", part="holdout", **how)
         assert {1 + number for number in of_whole.chosen()[0].tolist()} == sides[1]
     (held,) = packtool.find(tmp_path / "train", f"each.jsonl:{min(sides[1])}", store=each).absent[:1]
-    assert held.because == ["--holdout 20 documents, of which it is on the side holdout"]
+    assert held.because == ["--holdout 20 documents: it is held out for validation"]
