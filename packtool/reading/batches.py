@@ -268,7 +268,7 @@ class GlobalBatches:
 
     def take(self, turn: Turn) -> None:
         """Move on to the place behind a turn of the present iteration."""
-        self.place = self.place._replace(samples=turn.consumed)
+        self.place = RunPlace(turn.consumed, self.place.number)
 
     def together(self, turns: Iterable[Turn], rows: int) -> Iterator[list[Turn]]:
         """Group turns that are read at once: first a single turn, so that training begins soon, then up to `rows` rows.
