@@ -52,7 +52,7 @@ def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
     if isinstance(calls, str):  # tables hold lists as JSON
         calls = json_in(calls or "null")
         message = {**message, "tool_calls": calls}
-    if not isinstance(calls, list | None):
+    if calls and not isinstance(calls, list):
         raise bad_conversation(f"message {number} has tool_calls that are {kind_of(calls)}, not a list")
     may = _may_train(message, number)
     kept = _without_marks(message)

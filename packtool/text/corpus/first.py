@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from packtool.errors import DataError, UsageError
-from packtool.formats.fields import KINDS, SYSTEM, TOOLS
+from packtool.formats.fields import BESIDE, KINDS
 from packtool.text.conversations.layouts import USUAL, RecordLayout, known_layout, lacking, unread
 from packtool.text.conversations.turns import holds_text, holds_turns
 from packtool.text.conversations.unread import missed
@@ -151,8 +151,8 @@ def _is_all(record: Mapping[str, Any], talk: str) -> bool:
     """Return whether a field holds all of a conversation: no text of more than a word lies beside it, which may belong
     to it, and it has the name of messages, or an answer."""
     for name, value in record.items():
-        if name in (talk, *SYSTEM, *TOOLS):
-            continue
+        if name in (talk, *BESIDE):
+            continue  # it is read
         if missed(name, value, [record[talk]]) or (isinstance(value, str) and len(value.split()) > 1):
             return False
     return talk in KINDS["messages"] or nearest({talk: record[talk]}) == RecordLayout(talk)

@@ -146,6 +146,7 @@ READ: dict[str, tuple[dict[str, Any], str, str]] = {
         THOUGHT,
         "messages",
     ),
+    "marks beside a conversation": ({"chat": TALK, "train": True, "loss_mask": [0, 1]}, TOLD, "chat, train, loss_mask"),
     "calls as JSON": ({"messages": [TALK[0], {**TALK[1], "tool_calls": "[]"}]}, TOLD, "messages"),
     "history": (
         {"instruction": Q, "output": A, "history": [["Hello you", "Hi there"]]},
