@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from packtool.formats.fields import REASONING, TOOLS
 from packtool.text.conversations.chat import Chat
 from packtool.text.conversations.conversation import Conversation, texts_of
+from packtool.text.conversations.message import is_plain
 from packtool.text.conversations.reasoning import THINK, Tags, in_quotes, left_out, said_in, thoughts_of
 from packtool.text.conversations.unread import missed
 
@@ -49,6 +50,8 @@ def held_in(talk: Conversation, chat: Chat, documents: Sequence[str]) -> Held:
     held = Held(unread=(*talk.unread, *_unread_in_messages(talk, chat)))
     reasoning, hidden = False, 0
     for message in said:
+        if is_plain(message) and not any(closing in message["content"] for _, closing in chat.tags):
+            continue  # as nearly all are: a text without reasoning
         is_shown = {_is_shown(said_in(message, thought), documents) for thought in thoughts_of(message, chat.tags)}
         reasoning = reasoning or is_shown != set()
         hidden += False in is_shown
