@@ -35,7 +35,7 @@ def without_tokens(path: Path) -> dict[str, bytes]:
 
 @pytest.mark.usefixtures("several_tasks")
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
-@settings(examples(9, HealthCheck.function_scoped_fixture), phases=[Phase.generate])
+@settings(examples(6, HealthCheck.function_scoped_fixture), phases=[Phase.generate])
 @given(data=st.data())
 def test_rows_are_the_same_by_every_way(
     tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
@@ -46,7 +46,7 @@ def test_rows_are_the_same_by_every_way(
     epoch = data.draw(st.integers(0, 3), label="epoch")
     other = {
         "memory": data.draw(st.sampled_from([None, 8000, 30_000]), label="memory"),
-        "workers": data.draw(st.sampled_from([1, 2, 5]), label="workers"),
+        "workers": data.draw(st.sampled_from([1, 1, 3]), label="workers"),
     }
 
     def pack(made: str, **more: Any) -> Path:
