@@ -142,7 +142,7 @@ def hardly_left_out(name: str, *, beside_text: bool = False) -> str:
     >>> hardly_left_out("answer_id"), hardly_left_out("score")
     ('', '')
     """
-    words = [word.lower() for word in _WORD.findall(name.replace("CoT", "Cot"))]
+    words = list(map(str.lower, _WORD.findall(name.replace("CoT", "Cot"))))
     kinds = list(LEFT_OUT)
     if beside_text:
         kinds = kinds[:_OF_TEXTS]
@@ -152,7 +152,8 @@ def hardly_left_out(name: str, *, beside_text: bool = False) -> str:
             asked |= set(words)
         elif kind not in ("asked", "history", "tools"):
             asked |= set(words[-1:])
-        asked |= {word.removesuffix("s") for word in asked}
+        for word in list(asked):
+            asked.add(word.removesuffix("s"))
         if not asked.isdisjoint(KINDS[kind]):
             return kind
     return ""

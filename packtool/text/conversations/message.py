@@ -66,12 +66,21 @@ def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
     if not _REASONING.isdisjoint(kept):
         reasoning = reasoning_of(kept, f"message {number}")
     if reasoning is not None:
-        # Templates ask for one of the first three names or another.
-        read = {name: reasoning for name in REASONING[:3] if name in kept}
-        kept = {name: value for name, value in kept.items() if name not in REASONING[3:]}
-        kept = {"thinking": reasoning, **kept, **read, "reasoning_content": reasoning}
+        kept = _with_reasoning(kept, reasoning)
     _require_content(kept, message, number)
     return kept, may
+
+
+def _with_reasoning(message: Mapping[str, Any], reasoning: str) -> dict[str, Any]:
+    """Return a message with its reasoning under the names that templates ask for: the first three, and no other."""
+    kept: dict[str, Any] = {"thinking": reasoning}
+    for name, value in message.items():
+        if name not in _REASONING:
+            kept[name] = value
+        elif name in REASONING[:3]:
+            kept[name] = reasoning
+    kept["reasoning_content"] = reasoning
+    return kept
 
 
 def reasoning_of(holder: Mapping[str, Any], where: str) -> str | None:
@@ -96,12 +105,17 @@ def reasoning_of(holder: Mapping[str, Any], where: str) -> str | None:
             raise bad_conversation(f"{where} has {name} that is {kind_of(value)} without a text")
         found.setdefault(text, name)
     said = list(filter(str.strip, found)) or list(found)
-    longer = [text for text in said if " " in text.strip()]
-    if longer:
-        said = longer  # a word beside it is a mode, such as "high"
+    if len(said) > 1:
+        # A word beside a longer text is a mode, such as "high".
+        longer = list(filter(_of_words, said))
+        said = longer or said
     if len(said) > 1:
         raise bad_conversation(f"{where} has both {found[said[0]]} and {found[said[1]]}")
     return next(iter(said), None)
+
+
+def _of_words(text: str) -> bool:
+    return " " in text.strip()
 
 
 def text_of_parts(value: Any) -> Any:

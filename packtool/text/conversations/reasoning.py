@@ -100,7 +100,7 @@ def said_in(message: Mapping[str, Any], thought: Thought) -> str:
     """
     content: Any = message.get("content")
     if thought == Thought():
-        content = next(message[name] for name in REASONING if _is_said(message.get(name)))
+        content = next(filter(_is_said, map(message.get, REASONING)))
     elif thought.part is not None:
         part = content[thought.part]
         content = part.get("thinking", part.get("text"))

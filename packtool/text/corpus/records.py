@@ -118,7 +118,10 @@ class Fields(msgspec.Struct, frozen=True):
         """The paths that make a document; beside a conversation there may be other fields, see `wanted`."""
         if not self.chat:
             return (self.text, *self.texts, *self.beside)
-        return tuple(dict.fromkeys(path for layout in self.layouts for path in layout.paths))
+        paths: dict[str, None] = {}
+        for layout in self.layouts:
+            paths |= dict.fromkeys(layout.paths)
+        return tuple(paths)
 
     def wanted(self, names: Iterable[str]) -> list[str]:
         """List the paths to read of a table with these columns: those of documents, and what may belong to them."""

@@ -79,8 +79,12 @@ def warn_of_conversations(where: str, total: SpanCounts, files: Sequence[tuple[s
         remedy = "name its tags with --reasoning-tags=OPEN,CLOSE, or write it to reasoning_content"
         warn("other-reasoning", what, remedy=remedy, where=where)
     if total.unread:
-        listed = [f"{name} ({plural(count, 'conversation')})" for name, count in list(total.unread.items())[:_NAMED]]
-        what = f"nothing reads {', '.join(listed)}{', …' * (len(total.unread) > _NAMED)}"
+        listed: list[str] = []
+        for name, count in total.unread.items():
+            listed.append(f"{name} ({plural(count, 'conversation')})")
+        if len(listed) > _NAMED:
+            listed[_NAMED:] = ["…"]
+        what = f"nothing reads {', '.join(listed)}"
         remedy = "name what belongs to a conversation; a field that says which messages train is called train"
         warn("fields-left-out", what, remedy=remedy, where=where)
     count = total.spelled_calls

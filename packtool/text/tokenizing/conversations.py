@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, chain, pairwise
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -132,7 +133,7 @@ def render_conversations(renderer: Renderer, batch: RecordBatch) -> None:
                 batch.reject(number, fault, _json(given.record))
             else:
                 documents += made
-                of_each += [held_in(talk, renderer.chat, [document.text for document in made])] * len(made)
+                of_each += [held_in(talk, renderer.chat, list(map(attrgetter("text"), made)))] * len(made)
                 kept += [place] * len(made)
     batch.keep(kept)
     batch.documents = [document.text for document in documents]

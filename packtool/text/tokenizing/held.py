@@ -52,17 +52,22 @@ def held_in(talk: Conversation, chat: Chat, documents: Sequence[str]) -> Held:
     for message in said:
         if is_plain(message) and not any(closing in message["content"] for _, closing in chat.tags):
             continue  # as nearly all are: a text without reasoning
-        is_shown = {_is_shown(said_in(message, thought), documents) for thought in thoughts_of(message, chat.tags)}
-        reasoning = reasoning or is_shown != set()
-        hidden += False in is_shown
+        is_hidden = False
+        for thought in thoughts_of(message, chat.tags):
+            reasoning = True
+            if not _is_shown(said_in(message, thought), documents):
+                is_hidden = True
+        hidden += is_hidden
     if chat.reasoning != "drop":
         held = held._replace(hidden=hidden)
     if chat.reasoning != "train":
         found = [other_reasoning(message, chat.tags) for message in said]
         held = held._replace(reasoning=reasoning, other=next(filter(None, found), ""))
     if chat.tool_calls != "train":
-        spelled = [message for message in said if any(map(_CALL.search, texts_of(message.get("content"))))]
-        held = held._replace(calls=len(spelled))
+        calls = 0
+        for message in said:
+            calls += any(map(_CALL.search, texts_of(message.get("content"))))
+        held = held._replace(calls=calls)
     return held
 
 
@@ -86,8 +91,8 @@ def _unread_in_messages(talk: Conversation, chat: Chat) -> list[str]:
             flags[name] = flags.get(name, True) and isinstance(value, int | float) and value in (0, 1)
             if missed(name, value, [message.get("content")]) or len(" ".join(texts_of(value)).split()) > _FEW:
                 found[name] = None
-    found |= dict.fromkeys(name for name, is_flag in flags.items() if is_flag)
-    return [f"{name} of a message" for name in found]
+    listed = [name for name, is_flag in flags.items() if is_flag or name in found]
+    return [f"{name} of a message" for name in listed]
 
 
 @lru_cache(1 << 12)
