@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from packtool.cli.printing import echo
 from packtool.cli.results import finished_already, show_result, tokenizer_line
+from packtool.report.figures import texts_left_out
 from packtool.support.sizes import plural, show_bytes
 
 if TYPE_CHECKING:
@@ -103,19 +104,10 @@ def text_lines(manifest: StoreManifest, run: Mapping[str, Any]) -> list[str]:
     if "fim_documents" in counts:
         forms = f"{counts['fim_prefix_first']:,} prefix first, {counts['fim_suffix_first']:,} suffix first"
         lines.append(f"{plural(counts['fim_documents'], 'document')} rearranged to fill in the middle: {forms}")
-    left_out = [f"{counts[name]:,} {name}" for name in ("empty", "filtered", "rejected") if counts[name]]
+    left_out = texts_left_out(counts)
     if left_out:
-        lines.append(f"left out: {', '.join(left_out)}{_why_rejected(counts)}")
+        lines.append(f"left out: {left_out}")
     return lines
-
-
-def _why_rejected(counts: Mapping[str, int]) -> str:
-    """List the reasons for which texts were rejected, in parentheses; an empty string if no text was rejected."""
-    reasons = []
-    for name, count in counts.items():
-        if name.startswith("rejected_") and count:
-            reasons.append(f"{count:,} {name.removeprefix('rejected_').replace('_', '-')}")
-    return f" ({', '.join(reasons)})" if reasons else ""
 
 
 def _input_lines(counts: Mapping[str, int], options: Mapping[str, Any]) -> list[str]:

@@ -35,7 +35,7 @@ from packtool.outputs.tokenizer_files import describe_tokenizer
 from packtool.places.place import Place
 from packtool.planning.metrics.ratios import ratio
 from packtool.report.choice_words import choice_in_words
-from packtool.report.figures import order_in_words, percent
+from packtool.report.figures import order_in_words, percent, texts_left_out
 from packtool.support.decoding import from_json
 from packtool.support.sizes import plural, show_bytes
 
@@ -141,6 +141,11 @@ def _gone(place: Place, manifest: Manifest) -> str:
 
 
 def _of_store(place: Place, manifest: StoreManifest) -> dict[str, Any]:
+    fields = None
+    if "read" in manifest.options:
+        from packtool.text.corpus.read_fields import ReadFields  # with the room of texts, that others do without
+
+        fields = ReadFields(manifest.options["read"], tuple(manifest.options["not_read"])).shown()
     return {
         "documents": manifest.counts["documents"],
         "tokens": manifest.counts["tokens"],
@@ -149,6 +154,8 @@ def _of_store(place: Place, manifest: StoreManifest) -> dict[str, Any]:
         "EOS": f"{manifest.tokenizer.eos_token} ({manifest.tokenizer.eos_id})",
         "vocabulary": manifest.tokenizer.vocab_size,
         "rearranged": _rearranged(manifest),
+        "first record": fields,
+        "left out": texts_left_out(manifest.counts) or None,
     }
 
 

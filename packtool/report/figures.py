@@ -150,3 +150,23 @@ def _in_words(value: Any) -> str:
     if isinstance(value, int):
         return count(value)
     return str(value)
+
+
+def texts_left_out(counts: Mapping[str, int]) -> str:
+    """Say which texts a token store left out, and why; an empty string if it left out none.
+
+    >>> texts_left_out({"empty": 0, "filtered": 2, "rejected": 3, "rejected_invalid_json": 3, "rejected_not_utf8": 0})
+    '2 filtered, 3 rejected (3 invalid-json)'
+    """
+    left_out: list[str] = []
+    for name in ("empty", "filtered", "rejected"):
+        if counts.get(name):
+            left_out.append(f"{count(counts[name])} {name}")
+    reasons: list[str] = []
+    for name, number in counts.items():
+        if name.startswith("rejected_") and number:
+            reasons.append(f"{count(number)} {name.removeprefix('rejected_').replace('_', '-')}")
+    said = ", ".join(left_out)
+    if reasons:
+        said += f" ({', '.join(reasons)})"
+    return said

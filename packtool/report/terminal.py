@@ -21,7 +21,7 @@ from packtool.outputs.tokenizer_files import is_default
 from packtool.report import tables
 from packtool.report.blend_tables import left_out, sources_table, stages_table, weight_bars
 from packtool.report.blend_types import BlendReport, Report
-from packtool.report.figures import count, number, order_in_words, short
+from packtool.report.figures import count, number, order_in_words, short, texts_left_out
 from packtool.report.tables import Cell, Table, TableColumn
 from packtool.report.types import (
     Advice,
@@ -261,9 +261,9 @@ def _held(report: StoreReport) -> RenderableType:
     figures = [plural(counts["documents"], "document"), plural(counts["tokens"], "token")]
     if is_default(report.tokenizer):
         figures[-1] += " of packtool's small tokenizer"
-    for name in ("empty", "filtered", "rejected"):
-        if counts.get(name):
-            figures.append(f"{count(counts[name])} {name}")
+    left_out = texts_left_out(counts)
+    if left_out:
+        figures.append(left_out)
     took = ""
     if report.temporary_bytes is not None:
         took = f"; took {show_bytes(report.temporary_bytes)} of temporary room"

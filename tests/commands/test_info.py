@@ -16,6 +16,7 @@ from packtool.cli import run
 from packtool.commands import info_texts
 from packtool.errors import DataError
 from packtool.formats.manifest import sealed, unsealed
+from packtool.warnings import PacktoolWarning
 from tests.formats.outputs import prepare
 from tests.interrupting import flip, interrupted
 from tests.making import Make
@@ -65,9 +66,14 @@ def test_a_tokenizer(place: Path, shell: Shell) -> None:
         built = f"{name.removesuffix('Fast')} is built anew from the vocabulary: its ids may differ from this file's"
         assert (f"\n  in Transformers 5      {built}\n" in shell("info", "model")) is told
     Path("model/tokenizer_config.json").unlink()
-    Path("a.jsonl").write_text('{"text": "some text"}\n')
-    packtool.tokenize("a.jsonl", "rearranged", tokenizer="model", fim_rate=1, fim_tokens=["a", "b", "c"])
-    assert "\n  rearranged  1 document (100%) to fill in the middle\n" in shell("info", "rearranged")
+    Path("a.jsonl").write_text('{"text": "some text", "title": "a"}\n{\n')
+    fim = {"fim_rate": 1, "fim_tokens": ["a", "b", "c"]}
+    with pytest.warns(PacktoolWarning, match="1 record could not be used"):
+        packtool.tokenize("a.jsonl", "rearranged", tokenizer="model", on_error="skip", **fim)
+    said = shell("info", "rearranged")
+    assert "\n  rearranged    1 document (100%) to fill in the middle\n" in said
+    assert "\n  first record  read: text; not read: title\n  left out      1 rejected (1 invalid-json)\n" in said
+    assert " tokens, 1 rejected (1 invalid-json)\n" in shell("stats", "rearranged")
 
 
 def test_every_bucket_is_looked_at(place: Path) -> None:
