@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from packtool.cli.printing import echo
 from packtool.cli.results import finished_already, show_result, tokenizer_line
-from packtool.report.figures import texts_left_out
 from packtool.support.sizes import plural, show_bytes
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def _compared(texts: int) -> str:
 
 def text_lines(manifest: StoreManifest, run: Mapping[str, Any]) -> list[str]:
     """Say what became of the texts of a token store: what trains, what repeats, what was left out."""
-    from packtool.report.figures import percent
+    from packtool.report.figures import percent, texts_left_out
     from packtool.text.tokenizing.chat_counts import ends_shown
 
     counts = manifest.counts
