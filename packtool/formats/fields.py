@@ -63,15 +63,23 @@ KINDS: dict[str, tuple[str, ...]] = {
     "material": (
         *("contexts", "reference", "references", "evidence", "facts", "knowledge", "table", "tables", "schema"),
         *("hint", "hints", "starter_code", "background", "supporting_facts", "story", "passages", "paragraphs", "ctxs"),
+        *("premise", "scenario", "persona"),
     ),
     "question": ("question", "query", "problem"),
     "asked": ("instructions", *(known.prompt for known in KNOWN)),
     "choices": ("choices", "endings", "options"),
     "right choice": ("answer", "label", "answerKey", "answer_idx", "correct", "gold"),
-    "history": ("history", "chat_history", "conversation_history", "dialog_history", "dialogue_history"),
+    "history": (
+        "history",
+        "chat_history",
+        "conversation_history",
+        "dialog_history",
+        "dialogue_history",
+        "previous_turns",
+    ),
     "system": (
         *("system", "system_prompt", "systemInstruction", "system_instruction", "system_message", "systemMessage"),
-        *("systemPrompt", "preamble"),
+        *("systemPrompt", "preamble", "sys"),
     ),
     "reasoning": (
         *("reasoning_content", "thinking", "reasoning", "reasoning_text", "reasoning_details", "thinking_content"),
@@ -93,6 +101,8 @@ KINDS: dict[str, tuple[str, ...]] = {
     ),
     "label": ("label", "kto_tag"),
     "preference": ("chosen", "rejected"),
+    "calls": ("tool_calls", "function_call", "function_calls", "calls", "call"),
+    "channel": ("channel", "recipient"),
     "sender": ("role", "speaker", "author", "sender", "from", "user", "name", "type"),
     "text": ("content", "text", "message", "utterance", "value", "body", "data", "line"),
 }
@@ -123,6 +133,7 @@ LEFT_OUT = {
     "material": "a context",
     "asked": "a question",
     "tools": "tools",
+    "calls": "calls",
 }
 """Kinds of fields that are hardly left out on purpose, with what they are called; those from history on beside a
 conversation."""
@@ -150,7 +161,7 @@ def hardly_left_out(name: str, *, beside_text: bool = False) -> str:
         asked = {name.lower()}
         if kind in ("reasoning", "system", "mark", "list of marks"):
             asked |= set(words)
-        elif kind not in ("asked", "history", "tools"):
+        elif kind not in ("asked", "history", "tools", "calls"):
             asked |= set(words[-1:])
         for word in list(asked):
             asked.add(word.removesuffix("s"))

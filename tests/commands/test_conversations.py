@@ -485,7 +485,7 @@ def test_a_field_that_may_be_a_mark_is_named_once(tmp_path: Path, model: Path, w
         packtool.tokenize([tmp_path / "a.jsonl", given], tmp_path / "s", tokenizer=model, workers=workers)
     (said,) = [str(warning.message) for warning in caught]
     assert "nothing reads hidden of a message (3 conversations)" in said
-    (tmp_path / "t.jinja").write_text(TEMPLATE + "{{ 'hidden' if false }}")
+    (tmp_path / "t.jinja").write_text(TEMPLATE + "{{ messages[0].hidden if false }}")
     packtool.tokenize(given, tmp_path / "t", tokenizer=model, chat_template=tmp_path / "t.jinja", workers=workers)
 
 

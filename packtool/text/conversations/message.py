@@ -31,6 +31,22 @@ def is_plain(message: Any) -> bool:
     return type(message.get("role")) is str and type(message.get("content")) is str
 
 
+def is_empty(message: Mapping[str, Any]) -> bool:
+    """Return whether a message, in the form that templates take, has neither text, calls nor reasoning.
+
+    >>> is_empty({"content": " "}), is_empty({"content": "", "tool_calls": [{"name": "f"}]})
+    (True, False)
+    """
+    parts = message.get("content") or []
+    if isinstance(parts, str):
+        parts = [{"type": "text", "text": parts}]
+    for part in parts:
+        text = part[part["type"]]
+        if text and not text.isspace():
+            return False
+    return not message.get("tool_calls") and not message.get("reasoning_content")
+
+
 def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
     """Return a message in the form that templates take, and whether it may train.
 
@@ -41,8 +57,7 @@ def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
         raise bad_conversation(f"message {number} is {kind_of(message)}, not an object")
     role = message.get("role")
     if role is None:
-        what = f"message {number} has no role; its fields are {fields_of(message)}"
-        raise bad_conversation(f"{what}: name who speaks, and what, with --message-fields")
+        raise _no_role(message, number)
     if not isinstance(role, str):
         raise bad_conversation(f"message {number} has a role that is {kind_of(role)}, not a string")
     for name in MEDIA:
@@ -69,6 +84,13 @@ def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
         kept = _with_reasoning(kept, reasoning)
     _require_content(kept, message, number)
     return kept, may
+
+
+def _no_role(message: Mapping[str, Any], number: int) -> Fault:
+    what = f"message {number} has no role; its fields are {fields_of(message)}"
+    if not ROLES.isdisjoint(map(role_of, message)):  # several messages in one object
+        return bad_conversation(what, "write each turn as a message of its own, with role and content")
+    return bad_conversation(f"{what}: name who speaks, and what, with --message-fields")
 
 
 def _with_reasoning(message: Mapping[str, Any], reasoning: str) -> dict[str, Any]:

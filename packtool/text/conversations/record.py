@@ -29,6 +29,7 @@ from packtool.text.paths import values_at
 _BESIDE = frozenset((*BESIDE, *HISTORY))
 _ANSWERS = frozenset(ANSWERS)
 _KWARGS = "chat_template_kwargs"
+_CHOSEN = "make the chosen answer the completion, or the last message"
 
 
 def conversation_of(
@@ -72,7 +73,10 @@ def conversation_of(
             continue  # it comes before a prompt, and is messages
         beside[name] = value
     _require_training(beside, layout)
+    preferred = [beside.pop(name) for name in KINDS["preference"] if name in beside]
     given, prompt = _given(record, layout, held, beside)
+    if any(preferred) and _asks(given):
+        raise bad_conversation(f"its last message has no answer but in {' or '.join(KINDS['preference'])}", _CHOSEN)
     messages, trains = _checked(given, beside)
     if layout.system in held:
         beside["system"] = held[layout.system]
@@ -173,9 +177,8 @@ def _answered(
     Raises:
         Fault: it is not clear which field has the answer.
     """
-    last = given[-1]
-    if isinstance(last, Mapping) and role_of(last.get("role")) == "assistant":
-        return given[:-1] + _reasoned([last], layout, held, beside)
+    if not _asks(given):
+        return given[:-1] + _reasoned(given[-1:], layout, held, beside)
     answers = {}
     for name, value in record.items():
         if name in _ANSWERS and name not in held and isinstance(value, str | list) and value:
@@ -186,6 +189,12 @@ def _answered(
         beside[name] = answers[name]
         answer = side_of(answers[name], name, "assistant")
     return given + _reasoned(answer, layout, held, beside)
+
+
+def _asks(messages: Sequence[Any]) -> bool:
+    """Return whether the last of these messages is not the assistant's."""
+    last = messages[-1]
+    return not isinstance(last, Mapping) or role_of(last.get("role")) != "assistant"
 
 
 def _reasoned(answer: list[Any], layout: RecordLayout, held: Mapping[str, Any], beside: dict[str, Any]) -> list[Any]:
@@ -225,7 +234,7 @@ def _require_training(record: Mapping[str, Any], layout: RecordLayout) -> None:
     # What `conversations` holds beside a pair may lack the answer; what is named is meant.
     may_be_pair = not layout.messages or (layout.usual and layout.messages == "conversations")
     if may_be_pair and all(map(record.get, KINDS["preference"])):
-        raise bad_conversation("a preference pair: make the chosen answer the completion, or the last message")
+        raise bad_conversation("a preference pair", _CHOSEN)
     for name in MEDIA:
         if record.get(name):
             raise bad_conversation(f"it has {name}, which are not read: conversations are text")

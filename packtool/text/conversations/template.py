@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from jinja2 import TemplateError, meta, nodes
@@ -192,6 +193,26 @@ def literals(source: str) -> str:
         raise bad_conversation(f"invalid chat template: {_message(error)}") from None
     data = [node.data for node in parsed.find_all(nodes.TemplateData)]
     return "\0".join([*data, *(node.value for node in parsed.find_all(nodes.Const) if isinstance(node.value, str))])
+
+
+def fields_asked_for(source: str) -> frozenset[str]:
+    """Return the names of the fields that a template asks for; of an invalid one, which no record may need, none.
+
+    >>> sorted(fields_asked_for("{% set think = m.name %}{{ m['content'] ~ m.get('mode') }}<call>"))
+    ['content', 'get', 'mode', 'name']
+    """
+    try:
+        parsed = Sandbox(None).parse(source)
+    except (TemplateError, RecursionError):
+        return frozenset()
+    found = set(map(attrgetter("attr"), parsed.find_all(nodes.Getattr)))
+    keys = list(map(attrgetter("arg"), parsed.find_all(nodes.Getitem)))
+    for call in parsed.find_all(nodes.Call):
+        keys += call.args
+    for key in keys:
+        if isinstance(key, nodes.Const):
+            found.add(key.value)
+    return frozenset(found)
 
 
 def _replaced(value: Any, change: Callable[[str], str]) -> Any:

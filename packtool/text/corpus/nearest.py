@@ -80,7 +80,9 @@ def _reads_all(record: Mapping[str, Any], layout: RecordLayout, read: Mapping[st
     Args:
         read: what it reads, by paths.
     """
-    for path in filter(None, (layout.messages, *layout.prompt)):
+    if "[0]" in layout.messages:
+        return False  # other records may have several
+    for path in layout.prompt:
         for listed in re.finditer(r"\[0\]", path):
             if len(value_at(record, path[: listed.start()])) > 1:
                 return False
@@ -117,18 +119,13 @@ def advice(record: Any) -> str:
     Args:
         record: or the names of its fields, of which nothing is known.
 
-    >>> advice({"data": [{"text": "a"}]}), advice(["id", "body"])
-    ("; data is a list of objects: jq -c '.data[]' makes records of them", '')
+    >>> advice({"id": 1, "body": "words"}), advice(["id", "body"])
+    ('; to read it, perhaps --text-field=body', '')
     """
     if not isinstance(record, Mapping):
         return ""
     options = options_for(record)
-    if options:
-        return f"; to read it, perhaps {options}"
-    for name, value in record.items():
-        if isinstance(value, list) and value and isinstance(value[0], Mapping):
-            return f"; {name} is a list of objects: jq -c '.{name}[]' makes records of them"
-    return ""
+    return f"; to read it, perhaps {options}" if options else ""
 
 
 def _candidates(record: Mapping[str, Any]) -> Iterator[RecordLayout]:

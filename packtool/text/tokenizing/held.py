@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from packtool.formats.fields import REASONING, TOOLS
+from packtool.formats.fields import KINDS, REASONING, TOOLS
 from packtool.text.conversations.chat import Chat
 from packtool.text.conversations.conversation import Conversation, texts_of
 from packtool.text.conversations.message import is_plain
 from packtool.text.conversations.reasoning import THINK, Tags, in_quotes, left_out, said_in, thoughts_of
-from packtool.text.conversations.unread import missed
+from packtool.text.conversations.template import fields_asked_for
+from packtool.text.conversations.unread import missed, unsaid
 
 _WORDS = "think|thinking|thoughts?|reasoning|reflection|scratchpad|rationale"
 _TAG = re.compile(
@@ -27,7 +28,7 @@ _CALL = re.compile(r"<tool_call>|\[TOOL_CALLS\]|<function=")
 """What begins a call of a tool that is spelled in a content."""
 _READ = frozenset(("role", "content", "name", "tool_calls", "tool_call_id", *REASONING, *TOOLS))
 """Fields of messages that are read, or else refused."""
-_FEW = 2  # words of a field of a message that may be a name, or a date
+_FEW = 2  # words of a field of a message that may be a name, or a date; an object is none
 
 
 class Held(NamedTuple):
@@ -47,7 +48,7 @@ def held_in(talk: Conversation, chat: Chat, documents: Sequence[str]) -> Held:
         documents: the texts that it was rendered as.
     """
     said = [message for message in talk.messages if message["role"] == "assistant"]
-    held = Held(unread=(*talk.unread, *_unread_in_messages(talk, chat)))
+    held = Held(unread=(*talk.unread, *_unread_in_messages(talk, chat, documents)))
     reasoning, hidden = False, 0
     for message in said:
         if is_plain(message) and not any(closing in message["content"] for _, closing in chat.tags):
@@ -75,30 +76,39 @@ def _is_shown(thought: str, documents: Sequence[str]) -> bool:
     return thought.strip() in "\0".join(documents)
 
 
-def _unread_in_messages(talk: Conversation, chat: Chat) -> list[str]:
-    """List the fields of messages that are hardly left out on purpose, and that neither packtool nor a template reads.
+def _unread_in_messages(talk: Conversation, chat: Chat, documents: Sequence[str]) -> list[str]:
+    """List the fields of messages that are hardly left out on purpose, and of which no document shows the text.
 
-    A field that is true or false, or 1 or 0, wherever messages have it may say which messages train.
+    A field that is true or false, or 1 or 0, wherever messages have it may say which messages train; it, or a channel,
+    is listed if no template asks for it.
     """
     flags: dict[str, bool] = {}
     found: dict[str, None] = {}
     for message in talk.messages:
         if len(message) == 2:  # a role and a content, as nearly all have
             continue
+        read = [message.get("content"), *documents]
         for name, value in message.items():
-            if name in _READ or _is_named(name, chat.templates):
+            if name in _READ:
                 continue
-            flags[name] = flags.get(name, True) and isinstance(value, int | float) and value in (0, 1)
-            if missed(name, value, [message.get("content")]) or len(" ".join(texts_of(value)).split()) > _FEW:
+            is_flag = isinstance(value, int | float) and value in (0, 1)
+            flags[name] = flags.get(name, True) and (is_flag or name in KINDS["channel"])
+            words = " ".join(unsaid(texts_of(value), read)).split()
+            if missed(name, value, read) or len(words) > _FEW or (words and _holds_object(value)):
                 found[name] = None
-    listed = [name for name, is_flag in flags.items() if is_flag or name in found]
+    asked = _asked_for(chat.templates)
+    listed = [name for name, is_flag in flags.items() if name in found or (is_flag and name not in asked)]
     return [f"{name} of a message" for name in listed]
 
 
-@lru_cache(1 << 12)
-def _is_named(name: str, templates: tuple[tuple[str, str], ...]) -> bool:
-    """Return whether a template names a field."""
-    return any(re.search(rf"\b{re.escape(name)}\b", source) for _, source in templates)
+def _holds_object(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and dict in map(type, value))
+
+
+@lru_cache(1 << 6)
+def _asked_for(templates: tuple[tuple[str, str], ...]) -> frozenset[str]:
+    """Return the names of the fields that templates ask for."""
+    return frozenset().union(*(fields_asked_for(source) for _, source in templates))
 
 
 def other_reasoning(message: Mapping[str, Any], tags: Tags = (THINK,)) -> str:

@@ -148,6 +148,17 @@ READ: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "marks beside a conversation": ({"chat": TALK, "train": True, "loss_mask": [0, 1]}, TOLD, "chat, train, loss_mask"),
     "calls as JSON": ({"messages": [TALK[0], {**TALK[1], "tool_calls": "[]"}]}, TOLD, "messages"),
+    "previous turns": (
+        {"question": Q, "answer": A, "previous_turns": [["Hello you", "Hi there"]]},
+        f"user:Hello you assistant:Hi there {TOLD}",
+        "question, previous_turns → answer",
+    ),
+    "sys": ({"sys": S, "messages": TALK}, BRIEF, "messages, sys"),
+    "a mode of reasoning": (
+        {"input": [TALK[0]], "output": A, "reasoning": "on", "system_prompt": S},
+        BRIEF,
+        "not read: reasoning",
+    ),
     "history": (
         {"instruction": Q, "output": A, "history": [["Hello you", "Hi there"]]},
         f"user:Hello you assistant:Hi there {TOLD}",
@@ -276,11 +287,17 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "webgpt": ({"question": {"full_text": Q}, "answer_0": A}, "--prompt question.full_text --completion answer_0"),
     "HelpSteer3": ({"context": TALK[:1], "response1": A, "response2": "b"}, "--prompt context --completion response1"),
     "arena": ({"conversation_a": TALK, "conversation_b": TALK}, "--conversations conversation_a"),
+    "pairs": ({"context": "c", "conversation": [[Q, A]]}, ""),
+    "rounds": ({"conversation": [{"question": Q, "answer": A, "context": "c"}]}, ""),
+    "RAGBench": ({"question": Q, "documents": ["d"], "response": A}, ""),
+    "MS MARCO": ({"query": Q, "answers": [A], "passages": {"passage_text": ["p"], "is_selected": [1]}}, ""),
+    "PubMedQA": ({"question": Q, "context": {"contexts": ["c"]}, "long_answer": A, "final_decision": "yes"}, ""),
     "verl": ({"prompt": [{"role": "user", "content": Q}], "reward_model": {"style": "rule"}}, ""),
 }
 """By the names of public sets: a record that is not read by itself, and the options that its message shows."""
 
 
+PAIR = {"instruction": Q, "output": A}
 WARNED: dict[str, tuple[dict[str, Any], str]] = {
     "history": ({"messages": TALK, "history": [["Hello", "Hi"]]}, "history (the name of earlier turns) is not read"),
     "context": ({"messages": TALK, "context": "It was so."}, "context (the name of a context) is not read"),
@@ -311,13 +328,40 @@ WARNED: dict[str, tuple[dict[str, Any], str]] = {
         {"messages": [TALK[0], {**TALK[1], "info": {"reference_answer": "It was so."}}]},
         "nothing reads info of a message (1 conversation)",
     ),
+    "a word of reasoning": (
+        {"messages": [TALK[0], {**TALK[1], "rationale": "2+2=4"}]},
+        "nothing reads rationale of a message (1 conversation)",
+    ),
+    "a name that the template writes": (
+        {"messages": [TALK[0], {**TALK[1], "think": R}]},
+        "nothing reads think of a message (1 conversation)",
+    ),
+    "a word of context": (
+        {"messages": [{**TALK[0], "context": "CTX"}, TALK[1]]},
+        "nothing reads context of a message (1 conversation)",
+    ),
+    "a call under another name": (
+        {"messages": [TALK[0], {**TALK[1], "function": {"name": "a", "arguments": {"x": 1}}}]},
+        "nothing reads function of a message (1 conversation)",
+    ),
+    "harmony": (
+        {"messages": [TALK[0], {**TALK[1], "channel": "analysis", "recipient": "all"}]},
+        "nothing reads channel of a message (1 conversation), recipient of a message (1 conversation)",
+    ),
+    "another answer than the chosen": (
+        {"messages": TALK, "chosen": [TALK[0], {**TALK[1], "content": R}], "rejected": TALK},
+        "of the first record, chosen (messages) is not read",
+    ),
+    "a word of material": ({"question": Q, "answer": A, "hint": "H"}, "hint (the name of a context) is not read"),
+    "passages": ({"question": Q, "answer": A, "passages": ["P"]}, "passages (the name of a context) is not read"),
+    "calls": ({**PAIR, "tool_calls": [{"name": "f"}]}, "tool_calls (the name of calls) is not read"),
+    "a premise": ({"question": Q, "answer": A, "premise": "P"}, "premise (the name of a context) is not read"),
     "a rationale of a message": (
         {"messages": [TALK[0], {**TALK[1], "rationale": R}]},
         "nothing reads rationale of a message (1 conversation)",
     ),
 }
 """Records of which something is left out that hardly is on purpose, and the warning."""
-PAIR = {"instruction": Q, "output": A}
 LATER: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "history": (PAIR, {"history": [["Hello", "Hi"]]}, f"user:Hello assistant:Hi {TOLD}"),
     "history, usual names": ({"prompt": Q, "completion": A}, {"history": [TALK[0]]}, f"user:{Q} {TOLD}"),
@@ -328,12 +372,15 @@ LATER: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a rationale": (PAIR, {"rationale": R}, "rationale (the name of reasoning)"),
     "a mark": (PAIR, {"train_flag": False}, "train_flag (the name of a mark)"),
     "a context": ({"question": Q, "answer": A}, {"context": "It was so."}, "context (the name of a context)"),
+    "calls": (PAIR, {"tool_calls": [{"name": "f"}]}, "tool_calls (the name of calls)"),
+    "a word of context": (PAIR, {"passages": ["P"]}, "passages (the name of a context)"),
     "another answer": (PAIR, {"response": "No."}, "response (the name of an answer)"),
 }
 """A record, what a later one has besides, and what is read of that, or why it is refused."""
 
 
 SHOWING = (
+    "{# think, call and function are words of this template #}"
     "{% for m in messages %}{{ m.role }}:{{ '(' ~ m.reasoning_content ~ ')' if m.reasoning_content }}{{ m.content }}"
     "{{ '<|endoftext|>' if m.role == 'assistant' }} "
     "{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"
@@ -425,6 +472,44 @@ def test_a_field_that_only_later_records_have_is_read_or_refused(
         named = {"prompt": next(iter(first)), "completion": list(first)[1]}
         with pytest.warns(PacktoolWarning, match=f"nothing reads {next(iter(more))} "):
             packtool.tokenize(path, tmp_path / "s", **reasoned, **named)
+
+
+NEXT = {"role": "user", "content": R}
+EMPTY = "message 2 would train, and is an answer without text, calls or reasoning"
+PREFERRED = "its last message has no answer but in chosen or rejected"
+LOST: dict[str, tuple[dict[str, Any], str]] = {
+    "a chosen answer": ({"messages": [*TALK, NEXT], "chosen": A}, PREFERRED),
+    "a pair of answers": ({"messages": [*TALK, NEXT], "chosen": A, "rejected": "No."}, PREFERRED),
+    "messages of answers": ({"conversations": [*TALK, NEXT], "chosen": [TALK[1]]}, PREFERRED),
+    "an empty completion": ({"prompt": Q, "completion": ""}, EMPTY),
+    "an empty message": ({"messages": [TALK[0], {"role": "assistant", "content": "  "}]}, EMPTY),
+    "an empty part": (
+        {"messages": [TALK[0], {"role": "assistant", "content": [{"type": "text", "text": ""}]}, *TALK]},
+        EMPTY,
+    ),
+    "a call under another name": (
+        {"messages": [TALK[0], {"role": "assistant", "content": "", "call": {"name": "f"}}]},
+        EMPTY,
+    ),
+    "rounds": (
+        {"messages": [{"human": Q, "assistant": A, "thinking": R}]},
+        "message 1 has no role; its fields are human",
+    ),
+}
+"""Records whose answer would be lost, and why they are refused."""
+
+
+@pytest.mark.parametrize("case", LOST)
+@pytest.mark.parametrize("first", [None, {"messages": TALK}])
+def test_a_record_whose_answer_would_be_lost_is_refused(
+    tmp_path: Path, reasoned: dict[str, Any], case: str, first: dict[str, Any] | None
+) -> None:
+    record, expected = LOST[case]
+    records = [record] if first is None else [first, record]
+    with pytest.raises(DataError) as error:
+        packtool.tokenize(write(tmp_path / "a.jsonl", records), tmp_path / "s", **reasoned)
+    assert f":{len(records)}: {expected}" in str(error.value)
+    assert "--message-fields" not in str(error.value)
 
 
 def test_any_other_field_that_only_later_records_have_is_counted(tmp_path: Path, reasoned: dict[str, Any]) -> None:
