@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from packtool.formats.fields import KINDS, REASONING, TOOLS
+from packtool.formats.fields import KINDS, REASONING, TOOLS, hardly_left_out
 from packtool.text.conversations.chat import Chat
 from packtool.text.conversations.conversation import Conversation, texts_of
 from packtool.text.conversations.message import is_plain
@@ -84,17 +84,25 @@ def _unread_in_messages(talk: Conversation, chat: Chat, documents: Sequence[str]
     """
     flags: dict[str, bool] = {}
     found: dict[str, None] = {}
+    read: list[str] = []
     for message in talk.messages:
         if len(message) == 2:  # a role and a content, as nearly all have
             continue
-        read = [message.get("content"), *documents]
         for name, value in message.items():
-            if name in _READ:
+            if name in _READ or name in found:
                 continue
-            is_flag = isinstance(value, int | float) and value in (0, 1)
-            flags[name] = flags.get(name, True) and (is_flag or name in KINDS["channel"])
-            words = " ".join(unsaid(texts_of(value), read)).split()
-            if missed(name, value, read) or len(words) > _FEW or (words and _holds_object(value)):
+            is_flag = name in KINDS["channel"] or (isinstance(value, int | float) and value in (0, 1))
+            kind, texts = hardly_left_out(name), texts_of(value)
+            if not texts:
+                is_flag = is_flag or missed(name, value, ()) != ""  # a mark
+            flags[name] = flags.get(name, True) and is_flag
+            if not kind and not _holds_object(value) and len(" ".join(texts).split()) <= _FEW:
+                continue
+            if not read:
+                contents = [each.get("content") for each in talk.messages]
+                read = ["\n".join((*texts_of(contents), *documents))]
+            words = " ".join(unsaid(texts, read)).split()
+            if len(words) > _FEW or (words and _holds_object(value)) or (texts and missed(name, value, read)):
                 found[name] = None
     asked = _asked_for(chat.templates)
     listed = [name for name, is_flag in flags.items() if name in found or (is_flag and name not in asked)]

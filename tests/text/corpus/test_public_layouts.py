@@ -530,6 +530,17 @@ def test_reasoning_that_the_template_leaves_out_is_counted(
     assert hidden.counts["hidden_reasoning_messages"] == 2
 
 
+def test_a_field_that_the_template_shows_or_asks_for_is_read(tmp_path: Path, reasoned: dict[str, Any]) -> None:
+    more = {"documents": [{"text": 'It was\n"so".'}], "hidden": True, "channel": "final"}
+    record = {"messages": [TALK[0], TALK[1] | more]}
+    shown = "{{ m.documents | tojson if m.documents and not m.hidden and m.channel == 'final' }}{{ m.content }}"
+    reasoned["chat_template"].write_text(SHOWING.replace("{{ m.content }}", shown))
+    with pytest.warns(PacktoolWarning, match=r"nothing reads documents of a message \(1 conversation\)\."):
+        packtool.tokenize([record], tmp_path / "s", **reasoned)
+    reasoned["chat_template"].write_text(SHOWING.replace("{{ m.content }}", shown.replace("not m", "m")))
+    packtool.tokenize([record], tmp_path / "s", **reasoned, overwrite=True)  # nothing is warned of
+
+
 def test_an_argument_that_the_template_does_not_use_is_refused(tmp_path: Path, reasoned: dict[str, Any]) -> None:
     record = {"messages": TALK, "chat_template_kwargs": {"custom_instructions": S, "enable_thinking": True}}
     with pytest.raises(DataError, match="the chat template does not use 'custom_instructions'"):
