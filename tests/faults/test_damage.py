@@ -146,7 +146,7 @@ def gone(file: Path, chance: random.Random) -> None:
     file.unlink()
 
 
-MANIFESTS = "changed since it was written|not a valid manifest"
+MANIFESTS = "changed since it was written|not a valid manifest|manifest.json: format .* version"
 CHANGED = f"checksum differs from the manifest's|not a readable array|its header is not|{MANIFESTS}"
 SIZE = f"has [0-9]+ bytes, but|holds .* manifest says|its header is not|{MANIFESTS}"
 DAMAGES: dict[Damage, str] = {
