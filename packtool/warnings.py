@@ -19,6 +19,7 @@ CODES = frozenset(
         "column-empty",
         "conversations-left-out",
         "directory-repeated",
+        "empty-answers",
         "encoder-fallback",
         "eos-doubtful",
         "fields-left-out",

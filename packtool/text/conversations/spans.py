@@ -18,7 +18,6 @@ from typing import NamedTuple
 from packtool.text.conversations.contents import render_messages, rendered
 from packtool.text.conversations.conversation import Conversation, Trained
 from packtool.text.conversations.ends import Ends, TextSpan, merged_spans
-from packtool.text.conversations.message import is_empty
 from packtool.text.conversations.reasoning import Tags
 from packtool.text.conversations.shown import owners_of_marks
 from packtool.text.conversations.template import ChatTemplate, Rendered
@@ -218,10 +217,6 @@ def _chosen(conversation: Conversation, said: Sequence[int], train_on: Trained) 
     chosen = [number for number in wanted if conversation.trains[number]]
     if not chosen:
         raise nothing_trains("no message of the assistant may")
-    for number in chosen:
-        if is_empty(conversation.messages[number]):
-            what = f"message {number + 1} would train, and is an answer without text, calls or reasoning"
-            raise bad_conversation(what, 'leave it out, or mark it with "train": false')
     return chosen
 
 

@@ -62,6 +62,11 @@ def warn_of_conversations(where: str, total: SpanCounts, files: Sequence[tuple[s
         what = f"no token trains that ends {plural(count, 'answer')} in {plural(total.documents, 'document')}"
         remedy = "a model may not learn to stop there: take a template that writes one behind each answer, and marks it"
         warn("no-end", what, remedy=remedy, where=where)
+    if total.empty_answers:
+        empty = plural(total.empty_answers, "answer")
+        what = f"{empty} without text, calls and reasoning: the end of the turn trains alone"
+        remedy = 'leave these answers out, or mark them with "train": false'
+        warn("empty-answers", what, remedy=remedy, where=where)
     if chat.reasoning != "train" and total.conversations and not total.reasoning:
         what = f"--reasoning={chat.reasoning} found none in {plural(total.conversations, 'conversation')}"
         warn("no-reasoning", what, remedy="leave the option out, or see which forms are read", where=where)

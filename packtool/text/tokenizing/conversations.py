@@ -102,6 +102,7 @@ class Conversations:
                 counts.other_reasoning += 1
                 counts.first_other = counts.first_other or (counts.records + number, held.other)
             counts.hidden += held.hidden
+            counts.empty_answers += held.empty
             for name in held.unread:
                 if name in counts.unread or len(counts.unread) < _NAMES:
                     counts.unread[name] = counts.unread.get(name, 0) + 1

@@ -21,6 +21,7 @@ _SUMS = (
         "reasoning",
         "other_reasoning",
         "hidden",
+        "empty_answers",
         "spelled_calls",
         "open_turns",
         "own_eos",
@@ -58,6 +59,7 @@ class SpanCounts(msgspec.Struct):
     other_reasoning: int = 0  # conversations that hold what looks like reasoning in another form
     first_other: tuple[int, str] | None = None  # record of the first of these, from 1, and the tag or field
     hidden: int = 0  # messages whose reasoning the template does not show
+    empty_answers: int = 0  # answers that may train, without text, calls and reasoning
     unread: dict[str, int] = msgspec.field(default_factory=dict)  # by a field nothing reads
     spelled_calls: int = 0  # messages whose content spells a tool call, if tool calls are masked or dropped
     own_eos: int = 0  # texts that end with EOS, and get no second one

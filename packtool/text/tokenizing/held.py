@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from packtool.formats.fields import KINDS, REASONING, TOOLS, hardly_left_out
 from packtool.text.conversations.chat import Chat
 from packtool.text.conversations.conversation import Conversation, texts_of
-from packtool.text.conversations.message import is_plain
+from packtool.text.conversations.message import is_empty, is_plain
 from packtool.text.conversations.reasoning import THINK, Tags, in_quotes, left_out, said_in, thoughts_of
 from packtool.text.conversations.template import fields_asked_for
 from packtool.text.conversations.unread import missed, unsaid
@@ -37,6 +37,7 @@ class Held(NamedTuple):
     reasoning: bool = False  # whether it has reasoning of the assistant
     hidden: int = 0  # messages whose reasoning no document shows
     other: str = ""  # a tag or field that looks like reasoning in an unknown form; empty without one
+    empty: int = 0  # answers that may train, without text, calls and reasoning
     calls: int = 0  # messages whose content spells a tool call
     unread: tuple[str, ...] = ()  # fields that nothing reads: of the record, and "name of a message"
 
@@ -49,6 +50,9 @@ def held_in(talk: Conversation, chat: Chat, documents: Sequence[str]) -> Held:
     """
     said = [message for message in talk.messages if message["role"] == "assistant"]
     held = Held(unread=(*talk.unread, *_unread_in_messages(talk, chat, documents)))
+    for message, trains in zip(talk.messages, talk.trains, strict=True):
+        if trains and message["role"] == "assistant" and is_empty(message):
+            held = held._replace(empty=held.empty + 1)
     reasoning, hidden = False, 0
     for message in said:
         if is_plain(message) and not any(closing in message["content"] for _, closing in chat.tags):

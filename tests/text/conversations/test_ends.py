@@ -80,6 +80,8 @@ def test_what_does_not_train_has_no_end_that_does(source: str) -> None:
     assert (trained(document), document.eos) == (["d"], True)
     document = made(talk("a", "b", "c"), source)
     assert document.eos is False
+    document = made(talk("a", "b", "c", ""), source)
+    assert document.eos is False
 
 
 def test_each_turn_ends_in_the_document_that_ends_with_it() -> None:

@@ -99,7 +99,7 @@ def test_what_a_template_does_not_show_is_refused(source: str, record: dict[str,
             {"messages": [USER, {**ANSWER, "content": "<think>Hm.</think>So."}]},
         ),
         (PLAIN, {"messages": [USER, {**ANSWER, "reasoning_content": "Hm."}]}),
-        (PLAIN, {"messages": [USER, {**ANSWER, "content": "", "train": False}, USER, ANSWER]}),
+        (PLAIN, {"messages": [USER, {**ANSWER, "content": ""}, USER, ANSWER]}),
     ],
 )
 def test_what_is_shown_in_any_form_is_not_refused(source: str, record: dict[str, Any]) -> None:

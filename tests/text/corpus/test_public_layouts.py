@@ -475,22 +475,11 @@ def test_a_field_that_only_later_records_have_is_read_or_refused(
 
 
 NEXT = {"role": "user", "content": R}
-EMPTY = "message 2 would train, and is an answer without text, calls or reasoning"
 PREFERRED = "its last message has no answer but in chosen or rejected"
 LOST: dict[str, tuple[dict[str, Any], str]] = {
     "a chosen answer": ({"messages": [*TALK, NEXT], "chosen": A}, PREFERRED),
     "a pair of answers": ({"messages": [*TALK, NEXT], "chosen": A, "rejected": "No."}, PREFERRED),
     "messages of answers": ({"conversations": [*TALK, NEXT], "chosen": [TALK[1]]}, PREFERRED),
-    "an empty completion": ({"prompt": Q, "completion": ""}, EMPTY),
-    "an empty message": ({"messages": [TALK[0], {"role": "assistant", "content": "  "}]}, EMPTY),
-    "an empty part": (
-        {"messages": [TALK[0], {"role": "assistant", "content": [{"type": "text", "text": ""}]}, *TALK]},
-        EMPTY,
-    ),
-    "a call under another name": (
-        {"messages": [TALK[0], {"role": "assistant", "content": "", "call": {"name": "f"}}]},
-        EMPTY,
-    ),
     "rounds": (
         {"messages": [{"human": Q, "assistant": A, "thinking": R}]},
         "message 1 has no role; its fields are human",
@@ -510,6 +499,24 @@ def test_a_record_whose_answer_would_be_lost_is_refused(
         packtool.tokenize(write(tmp_path / "a.jsonl", records), tmp_path / "s", **reasoned)
     assert f":{len(records)}: {expected}" in str(error.value)
     assert "--message-fields" not in str(error.value)
+
+
+EMPTY: tuple[dict[str, Any], ...] = (
+    {"prompt": Q, "completion": ""},
+    {"messages": [TALK[0], {"role": "assistant", "content": "  "}]},
+    {"messages": [TALK[0], {"role": "assistant", "content": [{"type": "text", "text": ""}]}, *TALK]},
+    {"messages": [TALK[0], {"role": "assistant", "content": "", "call": {"name": "f"}}]},
+)
+
+
+@pytest.mark.parametrize("record", EMPTY)
+def test_answers_without_text_are_counted(tmp_path: Path, reasoned: dict[str, Any], record: dict[str, Any]) -> None:
+    """The end of the turn trains alone, as in Transformers; what does not train may be empty."""
+    with pytest.warns(PacktoolWarning) as caught:
+        packtool.tokenize([record, {**record, "train": False}], tmp_path / "s", **{**reasoned, "on_error": "skip"})
+    said = " ".join(str(each.message) for each in caught)
+    assert "1 answer without text, calls and reasoning: the end of the turn trains alone" in said
+    assert ("nothing reads call of a message (1 conversation)" in said) is ("call" in str(record))
 
 
 def test_any_other_field_that_only_later_records_have_is_counted(tmp_path: Path, reasoned: dict[str, Any]) -> None:
