@@ -70,11 +70,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "choices": ("choices", "endings", "options"),
     "right choice": ("answer", "label", "answerKey", "answer_idx", "correct", "gold"),
     "history": (
-        "history",
-        "chat_history",
-        "conversation_history",
-        "dialog_history",
-        "dialogue_history",
+        *("history", "chat_history", "conversation_history", "dialog_history", "dialogue_history"),
         "previous_turns",
     ),
     "system": (
