@@ -1,8 +1,4 @@
-"""Reading rows for training: `packtool.torch`, materialized and index-only, beside NumPy and the loaders of others.
-
-Rows of 2048 tokens, 8 to a batch, shuffled, as int64, from files in the page cache. nanoGPT and Megatron cut the
-documents to rows themselves. PyTorch's "DataLoader alone" hands over batches that are made already.
-"""
+"""From the page cache to batches of 8 shuffled rows of 2,048 tokens. "DataLoader alone" hands over finished batches."""
 
 from __future__ import annotations
 

@@ -114,9 +114,8 @@ def _head(records: Mapping[str, Any]) -> str:
     listed = ", ".join(f"{name} {version}" for name, version in {"Python": first["python"], **versions}.items())
     return f"""# Benchmarks
 
-{QUICK if first["scale"] == "quick" else ""}packtool and its peers on the same input, in one run. \
-`make bench` measures (here {minutes:.0f} minutes), `make bench-full` measures what other pages quote, and \
-`make bench-page` writes this page.
+{QUICK if first["scale"] == "quick" else ""}`make bench` measured packtool and its peers in {minutes:.0f} minutes. \
+`make bench-full` measures what other pages quote.
 
 | | |
 |---|---|
@@ -128,8 +127,8 @@ def _head(records: Mapping[str, Any]) -> str:
 | versions | {listed} |
 
 A figure is the median of {rounds} rounds, with the least and the most in brackets; what takes long ran once. CPU \
-seconds and peak memory are those of the whole process tree, without mapped files. Lost tokens are those that a tool \
-was given and did not store. Compare figures within a table: another machine has others."""
+seconds and peak memory are of all processes, without mapped files. Lost tokens are those that a tool did not store. \
+Compare figures within a table only."""
 
 
 def _tokenize(record: Any, _: Path) -> list[str]:
@@ -145,15 +144,14 @@ def _tokenize(record: Any, _: Path) -> list[str]:
     return [
         f"{size:.1f} MB of text, {everyone[0]['facts']['tokenizer']}, start-up included:",
         table(header, rows),
-        "CPU seconds of `packtool tokenize` on one short document:",
+        "One short document, CPU seconds:",
         table(
             ("tokenizer", "1 worker", "2 workers"),
             [(name, spread(found[ONE], CPU), spread(found[TWO], CPU)) for name, found in starts.items()],
         ),
-        "Each family, MB per CPU second: packtool with one worker, `tokenizers` on the slice, gigatoken and fastokens "
-        "on strings in memory without their start:",
+        "MB per CPU second; gigatoken and fastokens encode strings in memory, and start beforehand:",
         _families(record),
-        "Where the CPU seconds of one worker go:",
+        "CPU seconds of one worker:",
         stages({family: each["packtool"] for family, each in by(case(record, "stages"), "tokenizer").items()}),
     ]
 
@@ -254,13 +252,12 @@ def _plan(record: Any, pictures: Path) -> list[str]:
     ):
         results = case(record, name)
         curves = _by(results, fact, _planning)
-        title = f"CPU seconds for {short(results[0]['facts']['documents'])} documents by {words}"
         points = sorted({x for curve in curves.values() for x, _ in curve})
         rows = [[who, *(figure(y) for _, y in curve)] for who, curve in curves.items()]
         file = pictures / f"plan-{name.replace(' ', '-')}.svg"
         parts += [
-            f"{title}:",
-            picture(file, title, curves, words, "CPU seconds"),
+            f"{short(results[0]['facts']['documents'])} documents, CPU seconds:",
+            picture(file, f"CPU seconds by {words}", curves, words, "CPU seconds"),
             table((words, *map(short, points)), rows),
         ]
     strategies = case(record, "strategies")
@@ -268,8 +265,7 @@ def _plan(record: Any, pictures: Path) -> list[str]:
     (compared,) = case(record, "stats --compare all")
     return [
         *parts,
-        f"Each strategy, {short(strategies[0]['facts']['documents'])} documents, rows not mixed; and all of them "
-        "compared by one command:",
+        f"Each strategy, {short(strategies[0]['facts']['documents'])} documents, rows not mixed:",
         table(
             ("strategy", "CPU s", "peak MB"),
             [*rows, ["`stats --compare all`", spread(compared, CPU), spread(compared, PEAK)]],
@@ -278,16 +274,17 @@ def _plan(record: Any, pictures: Path) -> list[str]:
 
 
 def _mixing(record: Any) -> list[str]:
-    """Where the CPU time of planning goes, with rows mixed, and what steps of it cost once."""
+    """Where the CPU time of planning goes, with rows mixed, and what it takes to sort or gather as many numbers."""
     looked = {each["facts"]["documents"]: each for each in case(record, "stages")}
     once = [
-        f"`{each['contestant']}` {figure(median(each, _planning))} s for {short(each['facts']['documents'])}"
+        (f"`{each['contestant']}`", short(each["facts"]["documents"]), figure(median(each, _planning)))
         for each in case(record, "once")
     ]
     return [
-        f"Where the CPU seconds of planning with mixed rows go. To sort or gather as many numbers once takes: "
-        f"{', '.join(once)}.",
+        "CPU seconds of planning with mixed rows:",
         stages({f"{short(documents)} documents": each for documents, each in looked.items()}),
+        "Sorting and gathering as many numbers:",
+        table(("", "numbers", "CPU s"), once),
     ]
 
 
@@ -309,10 +306,10 @@ def _move(record: Any, pictures: Path) -> list[str]:
             rows.append(
                 [each["contestant"], spread(each, WALL), spread(each, _writing), share(base, each), *shown, lost]
             )
-        header = ("seconds", "writing", f"of `{COPY}`", "CPU s", "peak MB", "written MB", "lost tokens")
+        header = ("seconds", "writing", f"speed, of `{COPY}`", "CPU s", "peak MB", "written MB", "lost tokens")
         parts += [
-            f"`{name}`, {results[0]['facts']['megabytes']:.0f} MB of tokens. Writing is the command without start-up "
-            f"and planning; its speed is a share of that of `{COPY}`:",
+            f"`{name}`, {results[0]['facts']['megabytes']:.0f} MB of tokens; *writing* leaves out start-up and "
+            "planning:",
             table((name, *header), rows),
         ]
     rows = [
@@ -330,10 +327,9 @@ def _move(record: Any, pictures: Path) -> list[str]:
     curves = _by(atoms, "atom", _writing)
     return [
         *parts,
-        f"Shuffling {atoms[0]['facts']['megabytes']:.0f} MB in atoms of so many tokens, in memory. Each piece of a "
-        "document has a segment of 20 bytes, so small atoms write more:",
+        f"Shuffling {atoms[0]['facts']['megabytes']:.0f} MB in memory, by the tokens of an atom:",
         picture(pictures / "move-atoms.svg", "Seconds of writing by tokens in an atom", curves, "tokens", "seconds"),
-        table(("atom", "seconds", "writing", f"of `{COPY}`", "CPU s", "written MB"), rows),
+        table(("atom", "seconds", "writing", f"speed, of `{COPY}`", "CPU s", "written MB"), rows),
     ]
 
 

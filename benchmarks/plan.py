@@ -1,8 +1,4 @@
-"""Planning: from document lengths to rows, no token touched.
-
-Documents have lognormal lengths, median 400 and sigma 1.2, unless a table says otherwise. A contestant that would take
-longer than the limit is left out of larger sizes.
-"""
+"""From document lengths to rows, without tokens. Lengths are lognormal, median 400 and σ 1.2."""
 
 from __future__ import annotations
 

@@ -356,15 +356,12 @@ TABLES: dict[str, tuple[str, str, Callable[[Any], Lines]]] = {
 
 WHOLE = {
     "blend shares": "Blends: how far sources are off their shares.",
-    "blend reading": "Blends: what it costs to read one.",
-    "gpu training": "Training on a GPU: how long it waits for the loader.",
-    "gpu waiting": "`Loader(balance=…)`: what ranks wait for the slowest, on a GPU. Half of the tokens are short "
-    "source files, half are as long as books, packed with `bfd`.",
-    "dealing": "The same for other lengths, in query-key pairs. No dealing waits less than the bound.",
-    "multiples": "`pack --document-multiple`: rows that it adds, for documents of lognormal lengths (σ 1, `bfd`, rows "
-    "of 8,192).",
-    "multiples planning": "Planning with it.",
-    "conversations": "Conversations, from chats to rows of 4,096 tokens: Qwen 3's tokenizer, a template with "
-    "generation marks, `bfd`.",
+    "blend reading": "Reading a blend.",
+    "gpu training": "A GPU that waits for the loader.",
+    "gpu waiting": "Ranks that wait for the slowest, with `Loader(balance=…)`: half of the tokens are in books.",
+    "dealing": "The same, computed from query-key pairs; no dealing waits less than the bound.",
+    "multiples": "Rows that `pack --document-multiple` adds, of 8,192 tokens with `bfd`; lengths are lognormal, σ 1.",
+    "multiples planning": "Planning with `--document-multiple`.",
+    "conversations": "From chats to rows of 4,096 tokens, with Qwen 3's tokenizer and `bfd`.",
 }
 """The tables in docs/benchmarks.md, in order, with what each is about."""

@@ -1,8 +1,4 @@
-"""JSON Lines to stored token ids: packtool with one and two workers, encoders alone, and other tools.
-
-Everyone gets the same text and tokenizer.json, and adds an EOS to each document. Peers that use `tokenizers` are as
-fast on little text as on much, so all meet on a slice.
-"""
+"""From JSON Lines to stored token ids. Everyone gets the same text and tokenizer, and adds an EOS to each document."""
 
 from __future__ import annotations
 
@@ -35,7 +31,10 @@ ALONE = ("gigatoken alone", "fastokens alone")
 
 
 def cases(scale: Scale) -> Cases:
-    """Start-up, then all peers on a slice, then each family on all of the text, and where its CPU time goes."""
+    """Start-up, then all peers on a slice, then each family on all of the text, and where its CPU time goes.
+
+    Peers that use `tokenizers` are as fast on little text as on much, so a slice does for them.
+    """
     short = WORK / "short.jsonl"
     WORK.mkdir(exist_ok=True)
     short.write_text('{"text": "short"}\n')
