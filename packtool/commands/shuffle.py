@@ -160,11 +160,12 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
     """Write the rows of one epoch.
 
     Raises:
-        UsageError: there are too few tokens for one batch.
+        UsageError: there are too few tokens for one batch, or rows would cut conversations.
     """
     assert record.batch_size is not None
     assert isinstance(job.options, ShuffleArguments)
     corpus, short_rows, lanes = Corpus(job.inputs), remainder == "pad", record.batch_size
+    _require_texts(corpus)
     kept = parse_kept(job.options.keep)
     require_columns(corpus, kept)
     partial.lane_tokens(corpus.tokens, lanes, 1 if short_rows else sequence_length)  # raises what the plan would
@@ -197,3 +198,11 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
             return write_corpus(
                 job, output, corpus, [plan], strategy=strategy, options=options, order=record, kept=kept
             )
+
+
+def _require_texts(corpus: Corpus) -> None:
+    for store in corpus.stores:
+        if store.manifest.conversations:
+            what = f"the partial shuffle cuts documents wherever a row ends, and {store.place} holds conversations"
+            remedy = "pack them, as with `packtool pack STORE --strategy bfd`: the rows come out shuffled"
+            raise UsageError("conversations-cut", what, remedy=remedy, where="--method")

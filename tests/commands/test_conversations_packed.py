@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,13 @@ def test_strategies_that_cut_are_refused_unless_asked(tmp_path: Path, store: Pat
     assert error.value.code == "conversations-cut"
     packtool.pack(store, tmp_path / "p", strategy=strategy, too_long="cut", **rows)
     packtool.verify(tmp_path / "p")
+
+
+def test_the_partial_shuffle_takes_no_conversations(tmp_path: Path, store: Path) -> None:
+    said = f"the partial shuffle cuts documents wherever a row ends, and {store} holds conversations"
+    with pytest.raises(PacktoolError, match=re.escape(said)) as error:
+        packtool.shuffle(store, tmp_path / "p", method="partial", sequence_length=8, batch_size=2)
+    assert error.value.code == "conversations-cut"
 
 
 def test_padding_leaves_out_the_eos_that_teaches_a_model_to_stop(tmp_path: Path, store: Path) -> None:

@@ -49,7 +49,8 @@ def held_in(talk: Conversation, chat: Chat, documents: Sequence[str]) -> Held:
         documents: the texts that it was rendered as.
     """
     said = [message for message in talk.messages if message["role"] == "assistant"]
-    held = Held(unread=(*talk.unread, *_unread_in_messages(talk, chat, documents)))
+    shown = "\n".join(documents)  # once: `--train-on each` makes as many documents as there are answers
+    held = Held(unread=(*talk.unread, *_unread_in_messages(talk, chat, shown)))
     for message, trains in zip(talk.messages, talk.trains, strict=True):
         if trains and message["role"] == "assistant" and is_empty(message):
             held = held._replace(empty=held.empty + 1)
@@ -60,7 +61,7 @@ def held_in(talk: Conversation, chat: Chat, documents: Sequence[str]) -> Held:
         is_hidden = False
         for thought in thoughts_of(message, chat.tags):
             reasoning = True
-            if not _is_shown(said_in(message, thought), documents):
+            if unsaid([said_in(message, thought).strip()], [shown]):
                 is_hidden = True
         hidden += is_hidden
     if chat.reasoning != "drop":
@@ -76,12 +77,8 @@ def held_in(talk: Conversation, chat: Chat, documents: Sequence[str]) -> Held:
     return held
 
 
-def _is_shown(thought: str, documents: Sequence[str]) -> bool:
-    return thought.strip() in "\0".join(documents)
-
-
-def _unread_in_messages(talk: Conversation, chat: Chat, documents: Sequence[str]) -> list[str]:
-    """List the fields of messages that are hardly left out on purpose, and of which no document shows the text.
+def _unread_in_messages(talk: Conversation, chat: Chat, shown: str) -> list[str]:
+    """List the fields of messages that are hardly left out on purpose, and whose text is not shown.
 
     A field that is true or false, or 1 or 0, wherever messages have it may say which messages train; it, or a channel,
     is listed if no template asks for it.
@@ -104,7 +101,7 @@ def _unread_in_messages(talk: Conversation, chat: Chat, documents: Sequence[str]
                 continue
             if not read:
                 contents = [each.get("content") for each in talk.messages]
-                read = ["\n".join((*texts_of(contents), *documents))]
+                read = ["\n".join((*texts_of(contents), shown))]
             words = " ".join(unsaid(texts, read)).split()
             if len(words) > _FEW or (words and _holds_object(value)) or (texts and missed(name, value, read)):
                 found[name] = None

@@ -532,6 +532,10 @@ def test_reasoning_that_the_template_leaves_out_is_counted(
     said = {"messages": [*TALK, TALK[0], {**TALK[1], "reasoning_content": R}]}
     shown = packtool.tokenize([said], tmp_path / "s", reasoning=reasoning, **reasoned)
     assert "hidden_reasoning_messages" not in shown.counts
+    as_json = {**TALK[1], "reasoning_content": f'"{R}"'}
+    reasoned["chat_template"].write_text(SHOWING.replace("m.reasoning_content ~", "m.reasoning_content | tojson ~"))
+    shown = packtool.tokenize([{"messages": [TALK[0], as_json]}], tmp_path / "j", **reasoned)
+    assert "hidden_reasoning_messages" not in shown.counts
     reasoned["chat_template"].write_text(SHOWING.replace("if m.reasoning_content", "if false"))
     hidden = packtool.tokenize([said] * 2, tmp_path / "t", reasoning=reasoning, **reasoned)
     assert hidden.counts["hidden_reasoning_messages"] == 2
