@@ -15,6 +15,7 @@ from hypothesis import settings
 from tests.choosing.web_and_wiki import web_and_wiki
 from tests.examples import examples
 from tests.making import Make
+from tests.places.s3_server import Bucket, serve
 from tests.shell import Shell
 
 # A busy machine is no reason for a test to fail. A law that does not say how many cases it needs has Hypothesis' 100.
@@ -45,6 +46,13 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of 2000 bytes: small files have several."""
     monkeypatch.setattr("packtool.text.corpus.blocks.SMALLEST", 2000)
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    """An empty object store at `s3://bucket`."""
+    with serve(monkeypatch) as made:
+        yield made
 
 
 @pytest.fixture

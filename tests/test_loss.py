@@ -269,9 +269,8 @@ def test_what_trains_is_told(stores: list[Path], tmp_path: Path, shell: Shell) -
 
 @pytest.mark.parametrize("options", [{}, {"staging_limit": "40kB"}])
 def test_stores_and_rows_may_lie_in_object_stores(
-    stores: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+    stores: list[Path], tmp_path: Path, bucket: Bucket, options: dict[str, Any]
 ) -> None:
-    bucket = Bucket(monkeypatch)
     for store in stores:
         for name, data in contents(store).items():
             bucket.put(f"{store.name}/{name}", data)

@@ -17,9 +17,9 @@ from packtool.commands import info_texts
 from packtool.errors import DataError
 from packtool.formats.manifest import sealed, unsealed
 from packtool.warnings import PacktoolWarning
-from tests.formats.outputs import prepare
 from tests.interrupting import flip, interrupted
 from tests.making import Make
+from tests.outputs.cases import begin
 from tests.shell import Shell
 from tests.text.encoding import shapes
 
@@ -133,7 +133,7 @@ PACKED = ["-o", "x", "--strategy", "bfd", "-L", "8"]
 def test_what_is_of_the_wrong_kind_is_called_by_its_name(
     place: Path, shell: Shell, arguments: list[str], status: int, message: str
 ) -> None:
-    prepare("half", "pack", key="k")
+    begin("half", command="pack")
     shutil.copytree("packed", "lost", ignore=shutil.ignore_patterns("manifest.json"))
     (place / "order").mkdir()
     (place / "order" / "run.json").write_text('{"command": "shuffle", "key": "k", "order": {"files": [], "rows": 3}}')
@@ -162,7 +162,7 @@ def test_commands_that_go_on_finish_the_work(place: Path, monkeypatch: pytest.Mo
 
 
 def test_unfinished_work(place: Path, shell: Shell) -> None:
-    prepare("half", "pack", key="k")
+    begin("half", command="pack")
     text = shell("info", "half")
     assert text.startswith("half: output of an interrupted command, unfinished\n  begun by  packtool pack\n")
     assert "  packtool pack ... -o half --resume " in text
@@ -172,7 +172,7 @@ def test_unfinished_work(place: Path, shell: Shell) -> None:
 def test_what_somebody_wrote_of_unfinished_work_is_no_command(
     place: Path, shell: Shell, arguments: dict[str, Any]
 ) -> None:
-    prepare("half", "pack", key="k")
+    begin("half", command="pack")
     marker = place / "half" / "unfinished" / "state.json"
     state = json.loads(unsealed(marker.read_bytes()))
     marker.write_bytes(sealed(state | {"arguments": arguments}))
@@ -185,7 +185,7 @@ def test_a_directory_of_datasets(place: Path, shell: Shell) -> None:
     text = shell("info", ".")
     assert text.startswith(".: directory of datasets, whole\n")
     assert "\n  packed                packed dataset, whole, 6 rows\n" in text
-    prepare("half", "pack", key="k")
+    begin("half", command="pack")
     assert packtool.info(".").state == "unfinished"
 
 

@@ -29,11 +29,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Bucket:
-    return Bucket(monkeypatch)
-
-
-@pytest.fixture
 def place() -> Iterator[Path]:
     with scratch() as made:
         yield made

@@ -1,4 +1,4 @@
-"""Datasets of every kind, for tests that damage them; and an object store to write to."""
+"""Datasets of every kind, for tests that damage them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import packtool
-from tests.places.s3_server import Bucket
 from tests.stores import write_store
 
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12]
@@ -28,14 +27,3 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def made(sound: Path, tmp_path: Path) -> Path:
     """Copies of these, to damage."""
     return Path(shutil.copytree(sound, tmp_path, dirs_exist_ok=True))
-
-
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Bucket:
-    return Bucket(monkeypatch)
-
-
-@pytest.fixture
-def staging(bucket: Bucket, tmp_path: Path) -> Path:
-    """The staging directory of outputs at `URL`."""
-    return tmp_path / "staging"

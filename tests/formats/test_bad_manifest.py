@@ -108,16 +108,6 @@ def test_a_file_that_is_not_of_the_dataset(made: Path, dataset: str, place: tupl
     assert caught.value.code == "bad-manifest"
 
 
-def test_no_manifest_lets_an_output_lose_other_files(made: Path) -> None:
-    """`--overwrite` removes what the old manifest lists."""
-    (made / "packed" / "thesis.tex").write_text("years of work")
-    with amended(made / "packed") as manifest:
-        manifest["report"]["name"] = "thesis.tex"
-    with pytest.raises(PacktoolError):
-        packtool.pack(made / "store", made / "packed", strategy="concat", sequence_length=8, overwrite=True)
-    assert (made / "packed" / "thesis.tex").read_text() == "years of work"
-
-
 def test_two_buckets_in_one_directory(made: Path) -> None:
     with amended(made / "several") as manifest:
         manifest["buckets"][1]["directory"] = manifest["buckets"][0]["directory"]

@@ -1,4 +1,4 @@
-"""What lies at an output, and whether a run may go on with it."""
+"""What lies at an output, and whether a run may go on with it: in a directory as in an object store."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import MARKER
-from packtool.options.shared import Writing
-from packtool.outputs.claim import Begun, Finished, Nothing, Other, There, decide, key_of, look, preview
+from packtool.outputs.claim import Begun, Finished, Nothing, Other, There, key_of, look, preview
 from packtool.outputs.delivery import mark_again, require_mark, state_of_mark
 from packtool.outputs.output import State, Way
 from packtool.places.local import LocalPlace
-from tests.formats.outputs import STORE, finish, names, piece, prepare
+from packtool.places.typed import place_of
+from tests.outputs.cases import STORE, URL, begin, finish, names, piece
+from tests.places.s3_server import Bucket
 
 
-def begun(out: Path, key: str = "k") -> None:
-    output = prepare(out, "tokenize", key=key)
+def begun(out: Path, key: str = "k", command: str = "tokenize") -> None:
+    output = begin(out, key, command)
     piece(output, 0)
     output.release()
 
@@ -35,16 +36,31 @@ def damaged_alone(out: Path) -> None:
 
 
 def finished(out: Path, key: str = "k") -> None:
-    finish(prepare(out, "tokenize", key=key))
+    finish(begin(out, key))
 
 
-def to_be_replaced(out: Path) -> None:
+def finished_since(out: Path) -> None:
+    """A run left its marker, and another one finished since."""
+    begun(out)
+    marker = (out / MARKER).read_bytes()
+    finish(begin(out, "other", overwrite=True))
+    (out / MARKER).parent.mkdir()
+    (out / MARKER).write_bytes(marker)
+
+
+def to_be_replaced(out: Path, key: str = "k") -> None:
     """Killed when the marker was there, before the old manifest went."""
     finished(out, "other")
     old = {name: (out / name).read_bytes() for name in names(out)}
-    prepare(out, "tokenize", key="k", overwrite=True).release()
+    begin(out, key, overwrite=True).release()
     for name, data in old.items():
         (out / name).write_bytes(data)
+
+
+def replaced_by_another(out: Path) -> None:
+    """It is not told who made it, nor is it unfinished work."""
+    to_be_replaced(out, "another")
+    (out / manifests.RUN).write_text("{")
 
 
 def of_nobody(out: Path) -> None:
@@ -52,9 +68,27 @@ def of_nobody(out: Path) -> None:
     (out / manifests.RUN).unlink()
 
 
+def lost_a_file(out: Path) -> None:
+    finished(out)
+    (out / "tokens-00000.npy").unlink()
+
+
+def not_told(out: Path) -> None:
+    out.mkdir()
+    (out / manifests.MANIFEST).write_text("{}")
+    (out / "tokens-00000.npy").write_text("whose?")
+
+
 def others(out: Path) -> None:
     out.mkdir()
     (out / "letter.txt").touch()
+
+
+def before_its_state(out: Path) -> None:
+    """Killed before its state was written."""
+    (out / "unfinished" / "scratch").mkdir(parents=True)
+    (out / "unfinished" / "state.json.0123abcd.partial").write_text("{")
+    (out / "unfinished" / "lock").write_text("{")
 
 
 def leftovers(out: Path) -> None:
@@ -62,36 +96,73 @@ def leftovers(out: Path) -> None:
     (out / "unfinished" / "scratch" / "rejected-00000.jsonl").touch()
 
 
-FULL = "output-not-empty"
-TABLE: dict[str, tuple[Callable[[Path], object], type[There], tuple[Way | str, Way | str, Way | str]]] = {
-    "nothing": (Path.mkdir, Nothing, (Way.BEGIN, Way.BEGIN, Way.BEGIN)),
-    "begun": (begun, Begun, (FULL, Way.GO_ON, Way.REPLACE)),
-    "begun by another": (lambda out: begun(out, "other"), Begun, (FULL, "resume-differs", Way.REPLACE)),
-    "a damaged marker": (damaged, Begun, (FULL, "nothing-to-resume", Way.REPLACE)),
-    "nothing but that": (damaged_alone, Begun, (FULL, Way.GO_ON, Way.REPLACE)),
-    "finished": (finished, Finished, (FULL, Way.KEEP, Way.REPLACE)),
-    "finished by another": (lambda out: finished(out, "other"), Finished, (FULL, "resume-differs", Way.REPLACE)),
-    "to be replaced": (to_be_replaced, Finished, (FULL, Way.GO_ON, Way.REPLACE)),
-    "finished by nobody": (of_nobody, Finished, (FULL, "nothing-to-resume", Way.REPLACE)),
-    "leftovers": (leftovers, Other, (FULL, Way.REPLACE, Way.REPLACE)),
-    "other files": (others, Other, (FULL, "nothing-to-resume", "output-has-other-files")),
+FULL = "output-not-empty: holds "
+STORED = f"{FULL}a finished token store already. Give overwrite=True to replace it."
+INTERRUPTED = f"{FULL}the unfinished work of an interrupted packtool tokenize. Give resume=True to go on, "
+UNKNOWN = f"{FULL}the unfinished work of an interrupted command. Give resume=True"
+NOTHING = "nothing-to-resume: not empty, and not the output of an interrupted run. "
+NOBODY = f"{NOTHING}Give overwrite=True, or give another output"
+OTHERS = f"{NOTHING}Choose another output, or move it away."
+DIFFERS = "resume-differs: begun with other options or inputs. Give the same ones, or give overwrite=True"
+COMMAND = "resume-differs: written by packtool pack, not by packtool tokenize. Give the same ones"
+MARKED = "nothing-to-resume: holds unfinished work whose marker is damaged. Give overwrite=True"
+GONE = "missing-shard: listed, but not there as it was written. Copy it again, or give overwrite=True"
+NOT_TOLD = "output-has-other-files: holds a manifest that does not tell which files are packtool's: "
+LEFT = f"{FULL}leftovers of unfinished work. Give resume=True or overwrite=True: both remove them, and begin."
+LETTER = f"{FULL}letter.txt already"
+KEPT = "output-has-other-files: holds letter.txt, which packtool did not write. Move it away"
+Made = Callable[[Path], object]
+TABLE: dict[str, tuple[Made, type[There], str, Way | str, Way | str, Way | str]] = {
+    "nothing": (Path.mkdir, Nothing, "nothing", Way.BEGIN, Way.BEGIN, Way.BEGIN),
+    "not begun": (before_its_state, Nothing, "nothing", Way.BEGIN, Way.BEGIN, Way.BEGIN),
+    "begun": (begun, Begun, "unfinished", INTERRUPTED, Way.GO_ON, Way.REPLACE),
+    "begun by another": (lambda out: begun(out, "other"), Begun, "other", INTERRUPTED, DIFFERS, Way.REPLACE),
+    "another command": (lambda out: begun(out, command="pack"), Begun, "other", FULL, COMMAND, Way.REPLACE),
+    "a damaged marker": (damaged, Begun, "other", UNKNOWN, MARKED, Way.REPLACE),
+    "nothing but that": (damaged_alone, Begun, "other", UNKNOWN, Way.GO_ON, Way.REPLACE),
+    "finished": (finished, Finished, "finished", STORED, Way.KEEP, Way.REPLACE),
+    "finished by another": (lambda out: finished(out, "other"), Finished, "other", STORED, DIFFERS, Way.REPLACE),
+    "finished since": (finished_since, Finished, "unfinished", STORED, DIFFERS, Way.REPLACE),
+    "to be replaced": (to_be_replaced, Finished, "unfinished", STORED, Way.GO_ON, Way.REPLACE),
+    "replaced by another": (replaced_by_another, Finished, "other", STORED, NOBODY, Way.REPLACE),
+    "finished by nobody": (of_nobody, Finished, "other", STORED, NOBODY, Way.REPLACE),
+    "finished, less a file": (lost_a_file, Finished, "other", STORED, GONE, Way.REPLACE),
+    "a manifest of nothing": (not_told, Finished, "other", FULL, NOBODY, NOT_TOLD),
+    "leftovers": (leftovers, Other, "other", LEFT, Way.REPLACE, Way.REPLACE),
+    "other files": (others, Other, "other", LETTER, OTHERS, KEPT),
 }
-"""What lies at a place, what it is called, and what a run does: with neither option, to resume, to overwrite."""
+"""What lies at a place, its kind, what a dry run says, and what a run does or says: with neither option, to resume, to
+overwrite."""
 
 
+@pytest.mark.parametrize("where", ["directory", "store"])
 @pytest.mark.parametrize("case", TABLE)
-def test_what_lies_there_and_what_is_asked_decide(tmp_path: Path, case: str) -> None:
-    make, kind, wanted = TABLE[case]
-    make(tmp_path / "o")
-    place, before = LocalPlace(tmp_path / "o"), names(tmp_path)
-    there, found = look(place), []
-    for options in (Writing(), Writing(resume=True), Writing(overwrite=True)):
-        try:
-            found.append(decide(place, there, State("tokenize", "k"), options))
-        except PacktoolError as error:
-            found.append(error.code)
-    assert (type(there), tuple(found)) == (kind, wanted)
-    assert names(tmp_path) == before
+def test_what_lies_there_and_what_is_asked_decide(tmp_path: Path, bucket: Bucket, case: str, where: str) -> None:
+    """Asking changes nothing, nor does a refusal. Whoever may write ends with a store, and with nothing else."""
+    make, kind, seen, *wanted = TABLE[case]
+    for way, asked in zip(wanted, ({}, {"resume": True}, {"overwrite": True}), strict=True):
+        name = next(iter(asked), "begin")
+        out: Path | str = tmp_path / name
+        make(tmp_path / name)
+        if where == "store":
+            bucket.put_all(tmp_path / name, f"set/{name}")
+            bucket.objects.pop(f"set/{name}/unfinished/lock", None)  # which lies on this machine
+            out = f"{URL}/{name}"
+        place = place_of(out)
+        before = place.names()
+        assert type(look(place)) is kind
+        assert preview(place, State("tokenize", "k")) == seen
+        if isinstance(way, str):
+            with pytest.raises(PacktoolError) as caught:
+                begin(out, **asked)
+            assert f"{caught.value.code}: {str(caught.value).partition(': ')[2]}".startswith(way)
+            assert place.names() == before
+            continue
+        output = begin(out, **asked)
+        assert output.way is way
+        if way is not Way.KEEP:
+            finish(output)
+        assert sorted(place.names()) == STORE
 
 
 def test_whose_a_marker_is_and_what_mends_it(tmp_path: Path) -> None:
@@ -110,51 +181,6 @@ def test_whose_a_marker_is_and_what_mends_it(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is writing here, or has finished just now"):
         require_mark(place, b"mine")
     assert names(tmp_path) == [manifests.MANIFEST]
-
-
-def test_a_finished_output_that_lost_a_file_is_not_kept(tmp_path: Path) -> None:
-    finish(prepare(tmp_path / "o", "tokenize", key="k"))
-    (tmp_path / "o" / "tokens-00000.npy").unlink()
-    with pytest.raises(DataError, match="not there as it was written"):
-        prepare(tmp_path / "o", "tokenize", key="k", resume=True)
-    finish(prepare(tmp_path / "o", "tokenize", key="k", overwrite=True))
-    assert names(tmp_path / "o") == STORE
-
-
-@pytest.mark.parametrize("resume", [False, True])
-def test_killed_before_its_state_was_written(tmp_path: Path, resume: bool) -> None:
-    (tmp_path / "unfinished" / "scratch").mkdir(parents=True)
-    (tmp_path / "unfinished" / "state.json.0123abcd.partial").write_text("{")
-    (tmp_path / "unfinished" / "lock").write_text("{")
-    assert preview(LocalPlace(tmp_path), State("tokenize", "k")) == "nothing"
-    assert prepare(tmp_path, "tokenize", key="k", resume=resume).way not in (Way.GO_ON, Way.KEEP)
-    assert preview(LocalPlace(tmp_path), State("tokenize", "k")) == "unfinished"
-    assert preview(LocalPlace(tmp_path), State("tokenize", "other")) == "other"
-
-
-def test_resume_refuses_what_is_not_an_output(tmp_path: Path) -> None:
-    (tmp_path / "letter.txt").touch()
-    with pytest.raises(UsageError, match=r"an interrupted run\. Choose another output, or move it away"):
-        prepare(tmp_path, "tokenize", key="k", resume=True)
-    assert names(tmp_path) == ["letter.txt"]
-
-
-@pytest.mark.parametrize("how", ["resume", "overwrite"])
-def test_leftovers_alone_are_removed_by_either_option(tmp_path: Path, how: str) -> None:
-    leftovers(tmp_path / "o")
-    with pytest.raises(UsageError, match=r"holds leftovers of unfinished work\. Give resume=True or overwrite=True"):
-        prepare(tmp_path / "o", "tokenize", key="k")
-    output = prepare(tmp_path / "o", "tokenize", key="k", **{how: True})
-    assert output.way not in (Way.GO_ON, Way.KEEP)
-    finish(output)
-    assert names(tmp_path / "o") == STORE
-
-
-def test_a_finished_output_of_nobody_beside_a_marker_is_not_said_to_be_damaged(tmp_path: Path) -> None:
-    to_be_replaced(tmp_path / "o")
-    (tmp_path / "o" / manifests.RUN).write_text("{")
-    with pytest.raises(UsageError, match="not empty, and not the output of an interrupted run"):
-        prepare(tmp_path / "o", "tokenize", key="k2", resume=True)
 
 
 def test_keys_depend_on_every_part() -> None:

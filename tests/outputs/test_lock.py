@@ -17,22 +17,22 @@ from packtool.errors import DataError
 from packtool.outputs import lock
 from packtool.outputs.output import Way
 from packtool.warnings import PacktoolWarning
-from tests.formats.outputs import STORE, code, finish, names, prepare
+from tests.outputs.cases import STORE, begin, finish, names
 
 
 def test_one_writer(tmp_path: Path) -> None:
-    output = prepare(tmp_path / "o", "tokenize", key="k")
+    output = begin(tmp_path / "o")
     for command, key, options in (("tokenize", "k", {"resume": True}), ("pack", "k2", {"overwrite": True})):
         with pytest.raises(DataError, match=rf"packtool tokenize \(process {os.getpid()} on .*\) is writing") as caught:
-            prepare(tmp_path / "o", command, key=key, **options)
+            begin(tmp_path / "o", key, command, **options)
         assert caught.value.code == "output-in-use"
     finish(output)
     assert names(tmp_path / "o") == STORE
-    prepare(tmp_path / "o", "tokenize", key="k", resume=True)
+    begin(tmp_path / "o", resume=True)
 
 
 def _hold(path: str, started: Any) -> None:
-    prepare(path, "tokenize", key="k")
+    begin(path)
     started.set()
     signal.pause()
 
@@ -43,22 +43,23 @@ def test_a_dead_writer_is_recognised(tmp_path: Path) -> None:
     process = context.Process(target=_hold, args=(str(tmp_path / "o"), started))
     process.start()
     assert started.wait(60)
-    assert code(tmp_path / "o", resume=True) == "output-in-use"
+    with pytest.raises(DataError, match="is writing here"):
+        begin(tmp_path / "o", resume=True)
     process.kill()
     process.join()
-    assert prepare(tmp_path / "o", "tokenize", key="k", resume=True).way is Way.GO_ON
+    assert begin(tmp_path / "o", resume=True).way is Way.GO_ON
 
 
 def test_the_lock_goes_with_the_command_that_took_it(tmp_path: Path) -> None:
     def command() -> None:
-        with prepare(tmp_path / "o", "tokenize", key="k"):
+        with begin(tmp_path / "o"):
             raise RuntimeError
 
     for options in ("resume", "overwrite"):
         with pytest.raises(RuntimeError):
             command()
         assert names(tmp_path / "o") == ["unfinished/state.json"]
-        prepare(tmp_path / "o", "tokenize", key="k", **{options: True}).discard()
+        begin(tmp_path / "o", **{options: True}).discard()
         assert not (tmp_path / "o").exists()
 
 
@@ -68,10 +69,10 @@ def test_file_systems_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     with pytest.warns(PacktoolWarning, match=r"this file system has no locks \(No locks available\), so a second run"):
-        prepare(tmp_path / "o", "tokenize", key="k")
+        begin(tmp_path / "o")
     who = rf"in particular packtool tokenize \(process {os.getpid()} on .*, since .*\)"
     with pytest.warns(PacktoolWarning, match=who):
-        prepare(tmp_path / "o", "tokenize", key="k", resume=True)
+        begin(tmp_path / "o", resume=True)
 
 
 def test_its_file_says_in_a_line_who_holds_it(tmp_path: Path) -> None:

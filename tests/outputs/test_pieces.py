@@ -32,11 +32,13 @@ class Work:
     Attributes:
         place: directory of the files and records.
         fails: the piece that fails.
+        key: of the output.
         calls: pieces that were done.
     """
 
     place: Path
     fails: int = -1
+    key: str = "k"
 
     def __post_init__(self) -> None:
         self.calls: list[int] = []
@@ -44,7 +46,7 @@ class Work:
 
     @property
     def pieces(self) -> Pieces[list[FileEntry]]:
-        output = Output(LocalPlace(self.place), self.place, self.place, State("square", "k"))
+        output = Output(LocalPlace(self.place), self.place, self.place, State("square", self.key))
         (self.place / "lock").touch()
         return Pieces(output, "square", list[FileEntry], lambda entries: entries)
 
@@ -64,35 +66,30 @@ class Work:
         return [int(each[0]) for each in found] == [number**2 for number in range(COUNT)]
 
 
-@pytest.mark.parametrize("engine", [Threads(3), Processes(1)])
-def test_what_is_done_is_not_done_again(tmp_path: Path, engine: Engine) -> None:
-    work = Work(tmp_path)
-    first = work.run(engine)
-    assert work.whole()
-    assert sorted(work.calls) == sorted(first) == list(range(COUNT))
-    again = Work(tmp_path)
-    assert again.run(engine) == first
-    assert again.calls == []
-
-
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sets(st.integers(0, COUNT - 1)),
     st.sets(st.integers(0, COUNT - 1)),
     st.sampled_from(DAMAGES),
+    st.sampled_from([Threads(2), Processes(1)]),
 )
 def test_damaged_pieces_are_done_again_and_no_others(
-    tmp_path_factory: pytest.TempPathFactory, files: set[int], records: set[int], damage: Callable[[Path], object]
+    tmp_path_factory: pytest.TempPathFactory,
+    files: set[int],
+    records: set[int],
+    damage: Callable[[Path], object],
+    engine: Engine,
 ) -> None:
     place = tmp_path_factory.mktemp("work")
     work = Work(place)
-    work.run(Threads(2))
+    first = work.run(engine)
+    assert sorted(work.calls) == sorted(first) == list(range(COUNT))
     for number in files:
         damage(place / f"tokens-{number:05d}.npy")
     for number in records:
         damage(place / work.pieces.name(number))
     again = Work(place)
-    again.run(Threads(2))
+    assert again.run(engine) == first
     assert sorted(again.calls) == sorted(files | records)
     assert again.whole()
 
@@ -127,7 +124,7 @@ def test_a_piece_that_is_forgotten_is_done_again(tmp_path: Path) -> None:
     assert work.calls == [*range(COUNT), 3]
 
 
-def test_a_record_is_of_its_own_piece(tmp_path: Path) -> None:
+def test_a_record_is_of_its_own_piece_and_run(tmp_path: Path) -> None:
     """Copied to the name of another, it would give that one's rows to both."""
     work = Work(tmp_path)
     work.run(Threads(2))
@@ -135,6 +132,9 @@ def test_a_record_is_of_its_own_piece(tmp_path: Path) -> None:
     again = Work(tmp_path)
     again.run(Threads(2))
     assert again.calls == [5]
+    other = Work(tmp_path, key="other")
+    other.run(Threads(2))
+    assert sorted(other.calls) == list(range(COUNT))
 
 
 def test_one_digit_of_a_record_is_noticed(tmp_path: Path) -> None:

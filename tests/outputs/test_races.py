@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import packtool
@@ -15,15 +14,21 @@ from packtool.engines import Threads
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import listed_files
-from packtool.outputs import claim
 from packtool.outputs.output import Output, Way
 from packtool.places.typed import place_of
-from tests.formats.outputs import STORE, URL, begin, finish, manifest_of, names, piece, pieces_of, prepare, shard
+from tests.outputs import cases
+from tests.outputs.cases import STORE, URL, finish, manifest_of, names, piece, pieces_of, shard
 from tests.places.s3_server import Bucket
 from tests.stores import contents, write_store
 
 FILES = ["manifest.json", "offsets-00000.npy", "offsets-00001.npy", "run.json", "tokens-00000.npy", "tokens-00001.npy"]
 MARKER = "unfinished/state.json"
+TAKEN = "another run of packtool is writing here, or has finished just now"
+
+
+def begin(machine: Path, key: str = "k", **options: bool) -> Output:
+    """Begin the output at `URL`. Runs on one machine, which is a staging directory, share a lock; others do not."""
+    return cases.begin(URL, key, "pack", staging=machine, **options)
 
 
 def before(bucket: Bucket, name: str, act: Callable[[], object]) -> None:
@@ -53,9 +58,10 @@ def test_of_two_runs_one_goes_on(bucket: Bucket, tmp_path: Path, late: str, slow
             finish(made[0], 2)
 
     before(bucket, late, take_over)
-    with pytest.raises(DataError, match="is writing here, or has finished just now") as caught:
+    with pytest.raises(DataError, match=TAKEN) as caught:
         finish(begin(tmp_path / "one", **options), 1)
     assert (caught.value.code, caught.value.where) == ("output-in-use", URL)
+    assert (tmp_path / "one").exists() == (late != MARKER)
     if faster == "goes on":
         assert MARKER in bucket.names("set")
         finish(made[0], 2)
@@ -64,56 +70,55 @@ def test_of_two_runs_one_goes_on(bucket: Bucket, tmp_path: Path, late: str, slow
     assert manifests.read_run(URL)["key"] == "two"
 
 
-def test_so_it_is_with_commands(bucket: Bucket, tmp_path: Path) -> None:
-    store, other = write_store(tmp_path / "store", [5, 9, 17]), write_store(tmp_path / "other", [40, 3, 8, 9])
-    options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 16}
-    packtool.pack(other, tmp_path / "packed", **options)
-    before(bucket, MARKER, lambda: packtool.pack(other, URL, **options, staging=tmp_path / "two"))
-    with pytest.raises(DataError, match="has finished just now"):
-        packtool.pack(store, URL, **options, staging=tmp_path / "one")
-    found = {name: bucket.get(f"set/{name}") for name in bucket.names("set") if name != "run.json"}
-    assert found == contents(tmp_path / "packed")
-
-
-def killed_while_sending_its_manifest(bucket: Bucket, output: Output, documents: int) -> Callable[[], None]:
-    """Leave what such a run leaves; return what lets the manifest arrive."""
-    finish(output, documents)
-    bucket.put(f"set/{MARKER}", output.mark)
-    late = bucket.objects.pop("set/manifest.json")
-    return lambda: bucket.put("set/manifest.json", late)
-
-
-def test_a_run_that_resumes_ends_well_when_the_manifest_arrives_late(bucket: Bucket, tmp_path: Path) -> None:
-    """It arrives between the two looks: the dataset is whole."""
-    arrive = killed_while_sending_its_manifest(bucket, begin(tmp_path / "killed"), 2)
-    before(bucket, MARKER, arrive)
-    output = begin(tmp_path / "two", resume=True)
-    assert output.finished
+@pytest.mark.parametrize("faster", ["finishes", "goes on"])
+def test_a_run_that_was_replaced_delivers_and_finishes_nothing(bucket: Bucket, tmp_path: Path, faster: str) -> None:
+    first = begin(tmp_path / "one", "one")
+    piece(first, 0, value=0)
+    second = begin(tmp_path / "two", "two", overwrite=True)
+    if faster == "finishes":
+        finish(second, 2)
+    delivery = first.delivery(Threads(1))
+    with delivery.attempt("shard-00001.") as attempt, pytest.raises(DataError, match=TAKEN):
+        delivery.deliver(attempt, [])
+    with pytest.raises(DataError, match=TAKEN):
+        first.finish(manifest_of())
+    first.release()
+    if faster == "goes on":
+        finish(second, 2)
     assert bucket.names("set") == FILES
     assert packtool.verify(URL).problems == []
-    assert names(tmp_path) == []
 
 
-def test_a_run_that_overwrites_leaves_a_dataset_whose_manifest_arrives_late(bucket: Bucket, tmp_path: Path) -> None:
-    """It saw unfinished work, and --overwrite is for what the user saw."""
-    arrive = killed_while_sending_its_manifest(bucket, begin(tmp_path / "killed"), 2)
+def killed_while_sending_its_manifest(bucket: Bucket, output: Output) -> Callable[[], None]:
+    """Leave what such a run leaves; return what lets the manifest arrive."""
+    finish(output, 2)
+    bucket.put(f"set/{MARKER}", output.mark)
+    return partial(bucket.put, "set/manifest.json", bucket.objects.pop("set/manifest.json"))
+
+
+def test_a_manifest_that_arrives_between_the_two_looks_makes_a_dataset(bucket: Bucket, tmp_path: Path) -> None:
+    """It is kept by a run that resumes, and by one that overwrites: that is for the unfinished work which was seen."""
+    arrive = killed_while_sending_its_manifest(bucket, begin(tmp_path / "killed"))
     before(bucket, MARKER, arrive)
-    with pytest.raises(DataError, match="has finished just now"):
+    assert begin(tmp_path / "two", resume=True).finished
+    assert bucket.names("set") == FILES
+    arrive = killed_while_sending_its_manifest(bucket, begin(tmp_path / "killed", overwrite=True))
+    before(bucket, MARKER, arrive)
+    with pytest.raises(DataError, match=TAKEN):
         begin(tmp_path / "two", overwrite=True)
     assert packtool.verify(URL).problems == []
-    finish(begin(tmp_path / "two", overwrite=True), 1)
-    assert packtool.info(URL).facts["documents"] == 1
+    assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize("last", ["piece", "run"])
 def test_the_late_manifest_of_another_run_finishes_nothing(bucket: Bucket, tmp_path: Path, last: str) -> None:
     """Its files are overwritten under the same names, and that run is killed, too: --resume goes on with it."""
-    arrive = killed_while_sending_its_manifest(bucket, begin(tmp_path / "one", "one"), 2)
+    arrive = killed_while_sending_its_manifest(bucket, begin(tmp_path / "one", "one"))
     two = begin(tmp_path / "two", "two", overwrite=True)
     done = [piece(two, number, value=0) for number in range(2)]
     if last == "run":
         before(bucket, "manifest.json", arrive)
-        with pytest.raises(DataError, match="is writing here, or has finished just now"):
+        with pytest.raises(DataError, match=TAKEN):
             two.finish(manifest_of(*done))
     else:
         arrive()
@@ -139,64 +144,12 @@ def test_a_marker_that_an_earlier_run_removed_late_is_made_again(bucket: Bucket,
     assert bucket.names("set") == FILES
 
 
-def test_a_marker_is_not_made_again_where_another_run_has_finished(bucket: Bucket, tmp_path: Path) -> None:
-    first = begin(tmp_path / "one")
-    finish(begin(tmp_path / "two", overwrite=True), 2)
-    with first.delivery(Threads(1)).attempt("shard-00000.") as attempt, pytest.raises(DataError, match="just now"):
-        first.delivery(Threads(1)).deliver(attempt, [])
-    assert bucket.names("set") == FILES
-
-
-def test_the_record_of_another_run_is_not_believed(bucket: Bucket, tmp_path: Path) -> None:
-    """It arrives late, and the files that this run has put have its names and sizes, but not its checksums."""
-    record = "set/unfinished/pieces/shard/00000.json"
-    piece(begin(tmp_path / "one", "one"), 0)
-    late = bucket.get(record)
-    two = begin(tmp_path / "two", "two", overwrite=True)
-    piece(two, 0, value=0)
-    bucket.put(record, late)
-    two.release()
-    assert pieces_of(begin(tmp_path / "two", "two", resume=True)).recorded([0]) == {}
-
-
 def test_a_record_that_outlived_its_dataset_goes_with_the_next_run(bucket: Bucket, tmp_path: Path) -> None:
     """Its removal may have changed on its way."""
-    finish(begin(tmp_path / "staging"), 2)
+    finish(begin(tmp_path), 2)
     bucket.put("set/unfinished/pieces/shard/00000.json", b"{}")
-    assert begin(tmp_path / "staging", resume=True).finished
+    assert begin(tmp_path, resume=True).finished
     assert bucket.names("set") == FILES
-
-
-def test_of_two_that_begin_at_the_same_time_one_goes_on(
-    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On two machines: neither sees the other's local lock, nor anything in the store when it looks."""
-    with monkeypatch.context() as patch:
-        nothing = claim.look(place_of(URL))
-        patch.setattr(claim, "look", lambda place: nothing)
-        first = prepare(URL, "shuffle", key="1", staging=tmp_path / "one")
-        with pytest.raises(DataError, match="another run of packtool is writing here") as caught:
-            prepare(URL, "shuffle", key="2", staging=tmp_path / "two")
-    assert (caught.value.code, caught.value.where) == ("output-in-use", URL)
-    assert not (tmp_path / "two").exists()
-    finish(first, 2)
-    assert bucket.names("set") == FILES
-
-
-def test_a_run_that_another_has_replaced_leaves_its_dataset_alone(bucket: Bucket, tmp_path: Path) -> None:
-    first = prepare(URL, "shuffle", key="1", staging=tmp_path / "one")
-    piece(first, 0, value=0)
-    second = prepare(URL, "shuffle", key="2", staging=tmp_path / "two", overwrite=True)
-    delivery = first.delivery(Threads(1))
-    with delivery.attempt("shard-00001.") as attempt, pytest.raises(DataError, match="another run of packtool"):
-        delivery.deliver(attempt, [])
-    with pytest.raises(DataError, match="another run of packtool is writing here"):
-        finish(first, 2)
-    first.release()
-    finish(second, 2)
-    assert bucket.names("set") == FILES
-    tokens = np.frombuffer(bucket.get("set/tokens-00001.npy")[4096:], "<u2")
-    assert tokens.tolist() == [1]
 
 
 @pytest.mark.parametrize("checks", [True, False])
@@ -204,40 +157,13 @@ def test_a_marker_that_changed_on_its_way_is_sent_again(bucket: Bucket, tmp_path
     """Where the store does not notice, the run would take it for another's, and never go on."""
     bucket.checks = checks
     bucket.damage = [lambda data: data.replace(b'"key": "k"', b'"key": "j"')]
-    output = begin(tmp_path / "staging")
+    output = begin(tmp_path)
     assert bucket.get(f"set/{MARKER}") == output.mark
     piece(output, 0)
     output.release()
-    again = begin(tmp_path / "staging", resume=True)
+    again = begin(tmp_path, resume=True)
     assert pieces_of(again).numbers() == [0]
     finish(again, 2)
-    assert bucket.names("set") == FILES
-
-
-def test_a_marker_that_was_made_though_its_answer_was_lost_is_its_own(bucket: Bucket, tmp_path: Path) -> None:
-    lost = [True]
-
-    def hold(method: str, key: str) -> None:
-        if method == "put" and key == f"set/{MARKER}" and lost.pop() if lost else False:
-            bucket.failures.append(200)
-
-    bucket.hold = hold
-    output = begin(tmp_path / "staging")
-    assert not output.place.create(MARKER, b"another")
-    assert output.place.create(MARKER, output.mark), "as the client does that sends it again"
-
-
-def test_a_damaged_marker_says_so(bucket: Bucket, tmp_path: Path) -> None:
-    output = begin(tmp_path / "staging")
-    output.release()
-    bucket.put(f"set/{MARKER}", output.mark.replace(b'"key": "k"', b'"key": "j"'))
-    assert begin(tmp_path / "other", resume=True).way is Way.GO_ON, "it does no harm where nothing was made yet"
-    piece(output := begin(tmp_path / "staging", overwrite=True), 0)
-    output.release()
-    bucket.put(f"set/{MARKER}", output.mark.replace(b'"key": "k"', b'"key": "j"'))
-    with pytest.raises(PacktoolError, match=r"holds unfinished work whose marker is damaged\. Give overwrite=True"):
-        begin(tmp_path / "staging", resume=True)
-    finish(begin(tmp_path / "staging", overwrite=True), 2)
     assert bucket.names("set") == FILES
 
 
@@ -246,43 +172,25 @@ def test_a_manifest_that_changed_on_its_way_from_a_run_that_was_killed_is_sent_a
     bucket: Bucket, tmp_path: Path, way: str
 ) -> None:
     """It was killed before it could see that; nobody takes it for a dataset."""
-    output = begin(tmp_path / "staging")
+    output = begin(tmp_path)
     finish(output, 2)
     whole = bucket.get("set/manifest.json")
     bucket.put("set/manifest.json", whole.replace(b'"documents": 2', b'"documents": 3'))
     bucket.put(f"set/{MARKER}", output.mark)
     with pytest.raises(DataError, match="changed since it was written"):
         manifests.read(URL)
-    finish(begin(tmp_path / "staging", **{way: True}), 2)
+    finish(begin(tmp_path, **{way: True}), 2)
     assert bucket.get("set/manifest.json") == whole
     assert bucket.names("set") == FILES
 
 
-@pytest.mark.parametrize("digit", range(4))
-def test_records_that_changed_are_not_believed(bucket: Bucket, tmp_path: Path, digit: int) -> None:
-    output = begin(tmp_path / "staging")
-    for number in range(2):
-        piece(output, number)
-    output.release()
-    shutil.rmtree(tmp_path / "staging", ignore_errors=True)
-    name = "set/unfinished/pieces/shard/00001.json"
-    data = bytearray(bucket.get(name))
-    digits = [at for at, byte in enumerate(data) if 48 <= byte < 58]
-    data[digits[digit * len(digits) // 4]] ^= 1
-    bucket.put(name, bytes(data))
-    again = begin(tmp_path / "staging", resume=True)
-    assert sorted(pieces_of(again).recorded(range(2))) == [0]
-    finish(again, 2)
-    assert packtool.verify(URL).problems == []
-
-
 def test_a_piece_whose_object_is_cut_is_made_again(bucket: Bucket, tmp_path: Path) -> None:
-    output = begin(tmp_path / "staging")
+    output = begin(tmp_path)
     for number in range(2):
         piece(output, number)
     output.release()
     bucket.put("set/tokens-00001.npy", b"cut")
-    again = begin(tmp_path / "staging", resume=True)
+    again = begin(tmp_path, resume=True)
     assert sorted(pieces_of(again).found(range(2), Threads(1))) == [0]
     shard(again, 1)
     finish(again, 2)
@@ -290,14 +198,14 @@ def test_a_piece_whose_object_is_cut_is_made_again(bucket: Bucket, tmp_path: Pat
 
 
 def test_overwriting_removes_the_old_manifest_before_anything_else(bucket: Bucket, tmp_path: Path) -> None:
-    finish(begin(tmp_path / "staging", "old"), 2)
+    finish(begin(tmp_path, "old"), 2)
     bucket.requests.clear()
-    output = begin(tmp_path / "staging", overwrite=True)
+    output = begin(tmp_path, overwrite=True)
     assert [key for method, key in bucket.requests if method == "put"] == [f"set/{MARKER}"]
     assert bucket.names("set") == [MARKER]
     with pytest.raises(PacktoolError, match="the output of a packtool command that was interrupted"):
         manifests.read(URL)
-    finish(output, 1)
+    finish(output)
     assert bucket.names("set") == STORE
     puts = [key.removeprefix("set/") for method, key in bucket.requests if method == "put"]
     assert puts[-2:] == ["run.json", "manifest.json"]

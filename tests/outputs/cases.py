@@ -8,9 +8,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pytest
 
-from packtool.errors import PacktoolError
 from packtool.formats.schema import StoreManifest, TokenizerInfo, TokenShard
 from packtool.options.shared import Writing
 from packtool.outputs.claim import open_output
@@ -28,16 +26,14 @@ MANIFEST = StoreManifest(
     counts={"documents": 0, "tokens": 0},
     shards=[],
 )
+STORE = ["manifest.json", "offsets-00000.npy", "run.json", "tokens-00000.npy"]
 
 
-def prepare(place: Path | str, command: str, *, key: str, inputs: Iterable[Path | str] = (), **options: Any) -> Output:
+def begin(
+    place: Path | str, key: str = "k", command: str = "tokenize", inputs: Iterable[Path | str] = (), **options: Any
+) -> Output:
     """Claim an output, with the options of `Writing`."""
     return open_output(place_of(place), command, Writing(**options), key=key, inputs=inputs)
-
-
-def begin(staging: Path, key: str = "k", **options: bool) -> Output:
-    """Begin the output at `URL`, as `pack` does."""
-    return prepare(URL, "pack", key=key, staging=staging, **options)
 
 
 def shard(output: Output, number: int, value: int = 1) -> TokenShard:
@@ -69,12 +65,3 @@ def finish(output: Output, documents: int = 1) -> None:
 
 def names(path: Path) -> list[str]:
     return sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
-
-
-STORE = ["manifest.json", "offsets-00000.npy", "run.json", "tokens-00000.npy"]
-
-
-def code(path: Path, **options: object) -> str:
-    with pytest.raises(PacktoolError) as caught:
-        prepare(path, "tokenize", **{"key": "k", **options})  # type: ignore[arg-type]
-    return caught.value.code
