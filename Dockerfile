@@ -1,7 +1,7 @@
 # packtool on Debian's own Python:
 #   docker build -t packtool .
 #   docker run --rm -v "$PWD:/data" packtool tokenize corpus.jsonl -o tokens
-# Where there is no registry for the base image, the same three steps make a machine of one's own: see docs/releasing.md.
+# Where there is no registry for the base image, the same steps make a machine of one's own, on any Debian 13 or Ubuntu 24.04.
 FROM debian:trixie-slim
 RUN apt-get update \
  && apt-get install -y --no-install-recommends python3 python3-venv \
