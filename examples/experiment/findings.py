@@ -176,9 +176,7 @@ def _atoms(kinds: Kinds) -> Iterator[Section]:
         charts.append(Chart(f"atoms, {strategy}, L = {length}", "epochs", lines))
     if not perplexities:
         return
-    text = [
-        "Atoms of 0.25 to 4 rows, for equal epochs. A difference in brackets is no larger than those between seeds."
-    ]
+    text = ["Atoms of 0.25 to 4 rows, for equal epochs."]
     notes = [
         "The first table has perplexities; the second by how much each is above that of atoms of 1 L, and mean ranks "
         "from 1, the lowest perplexity, over the hundredths of the last epoch (for the same text: over the times in "
@@ -246,7 +244,7 @@ def _padding(kinds: Kinds) -> Iterator[Section]:
     ]
     head = ["padding against concat", "steps", FINAL, COUNTED, SAME, "paper, Table 3: steps", "paper: final perplexity"]
     tables = [(["run", "seeds", *COLUMNS], rows), (head, beside)]
-    yield Section("Padding against concat", text, tables, brief={1: head})
+    yield Section("Padding against concat", text, tables, brief={1: [head[0], FINAL, COUNTED, SAME, head[-1]]})
 
 
 STRATEGIES = {
@@ -344,8 +342,7 @@ def _claims(kinds: Kinds) -> Iterator[Section]:
             "of its comparisons differ by more than seeds do, and does not where one of them differs the other way. "
             "Otherwise so few and small runs can't tell. One comparison in twenty differs by chance."
         ]
-        head = ["claim", FINAL, COUNTED, SAME]
-        yield Section("What agrees", text, [(head, rows)], brief={0: head})
+        yield Section("What agrees", text, [(["claim", FINAL, COUNTED, SAME], rows)])
 
 
 def _judged(kinds: Kinds, pairs: Sequence[tuple[str, str]]) -> list[str]:
@@ -368,7 +365,10 @@ def _facts(kinds: Kinds, output: Path) -> str:
     given = json.loads((output / "corpus.json").read_text())
     corpus = "the language reference and docstrings of Python" if given["input"] is None else Path(given["input"]).name
     differ = ", ".join(f"{kinds.noise[name]:.1%} ({name})".replace("%", " %") for name in (FINAL, COUNTED, SAME))
-    noisy = f"Runs of one kind with other seeds differ by {differ}. Kinds are compared by equal seeds"
+    noisy = (
+        f"Runs of one kind with other seeds differ by {differ}. Kinds are compared by equal seeds; "
+        "a difference in brackets is no larger than between seeds"
+    )
     return (
         f"The text is {corpus}: {tokens.input:,} tokens to train on. A GPT-2 with ALiBi of width {asked['width']}, "
         f"{asked['layers']} layer(s) and {asked['heads']} heads, AdamW with a peak of {asked['learning_rate']:g}, "

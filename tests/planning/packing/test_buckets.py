@@ -92,6 +92,6 @@ def test_the_figures_of_the_bucket_paper():
     output = sum(only.rows * only.sequence_length for only in plans)
     assert (output - lengths.sum()) / output <= 0.0028
     assert cut_documents(len(lengths), plans) <= 0.0018
-    # docs/strategies.md: by equation 3 the published 2.31 would make rows shorter than any bucket.
+    # The published 2.31 documents a row cannot be: by equation 3 rows would be shorter than any bucket.
     assert f"{len(lengths) / sum(only.rows for only in plans):.2f}" == "3.99"
     assert 2048 / 2.85 * 2.31 < 2048
