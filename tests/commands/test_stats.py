@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
 import tempfile
+from collections import Counter
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import packtool
-from packtool.errors import DataError, UsageError
-from packtool.formats.packed import PackedDataset
+from packtool.errors import PacktoolError
+from packtool.formats.token_store import TokenStore
 from packtool.planning.packing import STRATEGIES
 from packtool.report.compare import candidates
-from packtool.report.dataset_report import read_report
 from packtool.report.page import page
-from tests.commands.counted import as_json, count_by_hand
+from packtool.report.types import MeasuredReport
 from tests.examples import examples
-from tests.stores import write_store
+from tests.making import Make
+from tests.stores import contents, write_store
 
 LENGTHS = np.random.default_rng(5).integers(2, 90, 300)
 
@@ -34,82 +37,123 @@ def store(tmp_path: Path) -> Path:
     return write_store(tmp_path / "store", LENGTHS.tolist())
 
 
-def test_of_a_store(store: Path) -> None:
-    report = packtool.stats(store)
-    assert report.kind == "store"
-    assert report.lengths.documents == 300
-    assert report.lengths.total == report.counts["tokens"]
+def count_by_hand(path: Path, stores: list[Path], report: MeasuredReport) -> None:
+    """Compare a report with a count over the shards as plain arrays, row by row, and every piece with its document."""
+    manifest = json.loads((path / "manifest.json").read_bytes())
+    documents = [store.document(n) for store in map(TokenStore, stores) for n in range(store.documents)]
+    lengths = np.array(list(map(len, documents)))
+    rows = output = padding = text = inserted = 0
+    intact: set[int] = set()
+    seen: Counter[tuple[int, int]] = Counter()
+    per_row = []
+    for bucket in manifest["buckets"]:
+        for shard in bucket["shards"]:
+            base = path / bucket["directory"]
+            tokens = np.load(base / shard["tokens"]["name"], mmap_mode="r")
+            table = np.load(base / shard["segments"]["name"])
+            offsets = np.load(base / shard["segment_offsets"]["name"])
+            rows += len(tokens)
+            output += tokens.size
+            for row, (first, last) in enumerate(itertools.pairwise(offsets)):
+                at = 0
+                here = set()
+                for document, start, length, _ in table[first:last]:
+                    piece = tokens[row, at : at + length]
+                    at += length
+                    if document == -1:
+                        padding += len(piece)
+                    elif document == -2:
+                        inserted += len(piece)
+                        assert (piece == 0).all()
+                    else:
+                        np.testing.assert_array_equal(piece, documents[document][start : start + length])
+                        here.add(int(document))
+                        end = int(lengths[document]) - 1
+                        for i in range(start, start + length):
+                            seen[int(document), int(i)] += i < end
+                        text += int((piece != 0).sum())
+                        if start == 0 and start + length >= end:
+                            intact.add(int(document))
+                assert at == tokens.shape[1]
+                per_row.append(len(here))
+    placed = sum(1 for times in seen.values() if times)
+    ledger, metrics = report.ledger, report.metrics
+    assert (ledger.rows, ledger.output, ledger.padding) == (rows, output, padding)
+    assert (ledger.placed, ledger.repeated) == (placed, text - placed)
+    assert ledger.eos_inserted == inserted
+    assert ledger.dropped == int((lengths - 1).sum()) - placed
+    assert metrics.cut_documents == len(lengths) - len(intact)
+    assert metrics.documents_per_row.max == max(per_row, default=0)
+    assert metrics.documents_per_row.mean == pytest.approx(sum(per_row) / max(1, len(per_row)))
+    overlapping = {document for (document, _), times in seen.items() if times > 1}
+    assert metrics.overlapping_documents == len(overlapping)
 
 
-def test_several_paths_must_be_stores_and_the_one_that_is_not_is_named(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "packed", strategy="concat", sequence_length=32)
-    for paths in ([tmp_path / "packed", store], [store, tmp_path / "packed"]):
-        with pytest.raises(UsageError, match="packed: only token stores can be measured together"):
-            packtool.stats(paths)
+@pytest.fixture
+def place(make: Make, here: Path) -> Path:
+    """A store, what was packed from it, datasets that lost their manifests, and a store that is unfinished."""
+    rows, short = ({"strategy": name, "sequence_length": 8} for name in ("concat", "decompose"))
+    make([3, 4, 90], rows=rows, lost=rows, short=short, at=here)
+    packtool.shuffle("short", "lost buckets", method="bucket", batch_tokens=16)
+    for name in ("lost", "lost buckets"):
+        Path(name, "manifest.json").unlink()
+    Path("half/unfinished").mkdir(parents=True)
+    return here
 
 
-def test_refuses_to_compare_on_a_packed_dataset(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "packed", strategy="concat", sequence_length=32)
-    with pytest.raises(UsageError, match="a packed dataset, but strategies are compared on documents"):
-        packtool.stats(tmp_path / "packed", compare="all", sequence_length=32)
-    said = r"^mix: has no effect on packed datasets\. Leave it out: this dataset is packed already\.$"
-    with pytest.raises(UsageError, match=said) as caught:
-        packtool.stats(tmp_path / "packed", mix={"store": 1})
-    assert caught.value.code == "option-not-taken"
+LOST = r"run.json without manifest.json: a dataset that lost it"
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("path", "options", "message"),
     [
-        ({"batch_size": 0}, r"batch_size: 0 is out of range\. Give 1 or more\."),
-        ({"compare": "tetris"}, r"compare: there is no strategy 'tetris'\. Choose one of concat, padding.*, all\."),
-        ({"compare": "concat"}, r"sequence_length: the strategy concat needs the length of a row\. Give seq"),
-        ({"sequence_length": 32}, r"^sequence_length: has no effect without compare\. Add compare=\"all\"\.$"),
-        ({"compare": "concat", "sequence_length": 1}, r"sequence_length: 1 is out of range\."),
+        (["rows", "store"], {}, r"rows: only token stores can be measured together"),
+        (["store", "rows"], {}, r"rows: only token stores can be measured together"),
         (
-            {"html": "nowhere/page.html"},
-            r"html: nowhere/page\.html can't be written: .*\. Give a file in an existing",
+            "rows",
+            {"compare": "all", "sequence_length": 8},
+            "packed dataset, but strategies are compared on documents",
         ),
+        (
+            "rows",
+            {"mix": {"store": 1}},
+            r"^mix: has no effect on packed datasets\. Leave it out: this dataset is",
+        ),
+        (
+            "store",
+            {"text_field": "b"},
+            r"^text_field: has no effect on token stores\. Leave it out: this directory",
+        ),
+        ("store", {"batch_size": 0}, r"batch_size: 0 is out of range\. Give 1 or more\."),
+        (
+            "store",
+            {"compare": "tetris"},
+            r"compare: there is no strategy 'tetris'\. Choose one of concat, .*, all",
+        ),
+        ("store", {"compare": "concat"}, r"sequence_length: the strategy concat needs the length of a row\. Give seq"),
+        ("store", {"sequence_length": 32}, r"^sequence_length: has no effect without compare\. Add compare=\"all\"\.$"),
+        ("store", {"html": "no/page.html"}, r"html: no/page\.html can't be written: .*\. Give a file in an existing"),
+        (
+            "store",
+            {"html": "store/tokens-00000.npy"},
+            r"html: '.*tokens-00000.npy' is not the name of a page, and",
+        ),
+        ("lost", {}, LOST),
+        ("lost buckets", {}, LOST),
+        ("half", {}, r"was interrupted\. Finish it first"),
+        ("nothing", {}, r"no such file or directory\. Check the path\."),
     ],
 )
-def test_refuses_what_makes_no_sense(store: Path, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        packtool.stats(store, **options)
-
-
-def test_a_page_does_not_take_the_place_of_a_shard(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store", [3, 4])
-    before = (store / "tokens-00000.npy").read_bytes()
-    with pytest.raises(UsageError, match=r"html: '.*tokens-00000.npy' is not the name of a page, and what lies"):
-        packtool.stats(store, html=store / "tokens-00000.npy")
-    assert (store / "tokens-00000.npy").read_bytes() == before
-
-
-@pytest.mark.parametrize("kind", ["rows", "buckets"])
-def test_a_dataset_without_manifest_is_no_corpus(store: Path, tmp_path: Path, kind: str) -> None:
-    strategy = "decompose" if kind == "buckets" else "concat"
-    made = tmp_path / "made"
-    packtool.pack(store, made, strategy=strategy, sequence_length=8)
-    if kind == "buckets":
-        packtool.shuffle(made, tmp_path / "buckets", method="bucket", batch_tokens=16)
-        made = tmp_path / "buckets"
-    (made / "manifest.json").unlink()
-    with pytest.raises(DataError, match=r"run.json without manifest.json: a dataset that lost it"):
-        packtool.stats(made)
-
-
-@pytest.mark.parametrize("strategy", ["concat", "padding"])
-def test_of_a_packed_dataset_equals_the_report_beside_it(store: Path, tmp_path: Path, strategy: str) -> None:
-    packtool.pack(store, tmp_path / "packed", strategy=strategy, sequence_length=32)
-    report = packtool.stats(tmp_path / "packed")
-    written = json.loads((tmp_path / "packed" / "report.json").read_bytes())
-    assert [source.name for source in report.sources] == [store.name]
-    assert unnamed(report).items() >= written.items()
+def test_what_makes_no_sense(place: Path, path: Any, options: dict[str, Any], message: str) -> None:
+    before = contents(place)
+    with pytest.raises(PacktoolError, match=message):
+        packtool.stats(path, **options)
+    assert contents(place) == before
 
 
 def unnamed(report: Any) -> dict[str, Any]:
     """A report without the names of its sources, as `report.json` has it."""
-    found: dict[str, Any] = as_json(report)
+    found = json.loads(msgspec.json.encode(report))
     return {**found, "sources": [{**source, "name": None} for source in found["sources"]]}
 
 
@@ -118,13 +162,6 @@ def test_counts_batches(store: Path, tmp_path: Path) -> None:
     report = packtool.stats(tmp_path / "packed", batch_size=7)
     assert report.metrics.steps_per_epoch == -(-report.metrics.rows // 7)
     assert report.mixing[0].batch_size == 7
-
-
-def test_without_segments_the_ledger_remains(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "packed", strategy="concat", sequence_length=32, segments=False)
-    report = packtool.stats(tmp_path / "packed")
-    assert report.metrics is None
-    assert report.ledger.rows > 0
 
 
 @pytest.mark.parametrize(
@@ -141,13 +178,14 @@ def test_without_segments_the_ledger_remains(store: Path, tmp_path: Path) -> Non
     ],
 )
 def test_figures_are_those_of_the_shards(store: Path, tmp_path: Path, options: dict[str, Any]) -> None:
-    packtool.pack(store, tmp_path / "packed", **options)
+    """And of the report beside them."""
+    packtool.pack(store, tmp_path / "packed", **options, shard_tokens=1024)
     report = packtool.stats(tmp_path / "packed")
-    count_by_hand(tmp_path / "packed", LENGTHS, report)
-    assert (
-        unnamed(report).items()
-        >= as_json(read_report(tmp_path / "packed", PackedDataset(tmp_path / "packed").manifest)).items()
-    )
+    count_by_hand(tmp_path / "packed", [store], report)
+    written = json.loads((tmp_path / "packed" / "report.json").read_bytes())
+    assert unnamed(report).items() >= written.items()
+    assert [source.name for source in report.sources] == [store.name]
+    assert max(np.load(shard, mmap_mode="r").size for shard in (tmp_path / "packed").rglob("tokens-*")) <= 1024
 
 
 def test_rows_of_each_step_are_those_of_the_plan(store: Path, tmp_path: Path) -> None:
@@ -167,7 +205,7 @@ def test_rows_of_each_step_are_those_of_the_plan(store: Path, tmp_path: Path) ->
 def test_of_a_partial_shuffle(store: Path, tmp_path: Path) -> None:
     packtool.shuffle(store, tmp_path / "rows", method="partial", batch_size=4, sequence_length=16)
     report = packtool.stats(tmp_path / "rows")
-    count_by_hand(tmp_path / "rows", LENGTHS, report)
+    count_by_hand(tmp_path / "rows", [store], report)
     assert report.mixing[0].batch_size == 4
 
 
@@ -179,7 +217,7 @@ def test_of_a_bucket_shuffle(store: Path, tmp_path: Path) -> None:
     assert [m.batch_size for m in report.mixing] == [512 // 32, 512 // 128]
     assert report.mixing[0].sources.mean > 1
     assert sum(b.row_share for b in report.buckets) == pytest.approx(1)
-    count_by_hand(tmp_path / "rows", np.tile(LENGTHS, 2), report)
+    count_by_hand(tmp_path / "rows", [store, twin], report)
 
 
 @examples(8, HealthCheck.function_scoped_fixture)
@@ -200,4 +238,4 @@ def test_compare_equals_packing_then_measuring(data: st.DataObject, tmp_path: Pa
             assert measured.sliding.texts == entry.metrics.overlapping_documents
         for name in ("ledger", "metrics", "buckets", "documents_per_row"):
             assert getattr(entry, name) == getattr(measured, name), (entry.strategy, name)
-        count_by_hand(place / entry.strategy, np.array(lengths), measured)
+        count_by_hand(place / entry.strategy, [store], measured)

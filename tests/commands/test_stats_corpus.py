@@ -113,22 +113,3 @@ def test_terminal(corpus: Path, shell: Shell) -> None:
 def test_page(corpus: Path, tmp_path: Path) -> None:
     packtool.stats(corpus, html=tmp_path / "page.html")
     assert "tokens in a document, EOS included" in (tmp_path / "page.html").read_text("utf-8")
-
-
-def test_nothing_there(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no such file or directory\. Check the path\."):
-        packtool.stats(tmp_path / "nothing")
-
-
-def test_options_for_text_are_refused_elsewhere(corpus: Path, tmp_path: Path) -> None:
-    packtool.tokenize(corpus, tmp_path / "store")
-    said = r"^text_field: has no effect on token stores\. Leave it out: this directory holds tokens already\.$"
-    with pytest.raises(UsageError, match=said) as caught:
-        packtool.stats(tmp_path / "store", text_field="body")
-    assert caught.value.code == "option-not-taken"
-
-
-def test_an_unfinished_store_is_no_corpus(tmp_path: Path) -> None:
-    (tmp_path / "store" / "unfinished").mkdir(parents=True)
-    with pytest.raises(DataError, match=r"was interrupted\. Finish it first"):
-        packtool.stats(tmp_path / "store")
