@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from tokenizers import Tokenizer
 
 import packtool
 from packtool.cli import run
@@ -20,6 +21,7 @@ from tests.choosing.web_and_wiki import pack
 
 def test_every_piece_leads_to_its_line_and_back(stores: list[Path], tmp_path: Path) -> None:
     dataset = pack(stores, tmp_path / "p", mix=["web=0.5x", "wiki=2x"], where="line <= 25")
+    tokenizer = Tokenizer.from_file(str(stores[0] / "tokenizer.json"))
     lines = {path.name: path.with_suffix(".jsonl").read_text().splitlines() for path in stores}
     seen: dict[str, list[int]] = {}
     for row in range(dataset.buckets[0].rows):
@@ -28,6 +30,8 @@ def test_every_piece_leads_to_its_line_and_back(stores: list[Path], tmp_path: Pa
                 file, _, line = piece.origin.rpartition(":")
                 text = json.loads(lines[file.removesuffix(".jsonl")][int(line) - 1])["text"]
                 assert piece.text.removesuffix("<|endoftext|>") in text
+                ids = tokenizer.encode(f"{text}<|endoftext|>").ids
+                assert ids[piece.start : piece.start + len(piece.tokens)] == piece.tokens
                 seen.setdefault(piece.origin, []).append(row)
     for origin, rows in list(seen.items())[::10]:
         found = packtool.find(tmp_path / "p", origin, store=stores)
