@@ -19,7 +19,6 @@ from packtool.planning.packing import STRATEGIES
 from packtool.report.tables import caveats
 from packtool.support.sizes import plural
 from tests.shell import Shell
-from tests.stores import contents
 
 TEMPLATE = (
     "{% for m in messages %}{{ m.role }}:{% generation %}{{ m.content }}<|endoftext|>{% endgeneration %};{% endfor %}"
@@ -47,22 +46,8 @@ def lengths(store: Path) -> list[int]:
     return found
 
 
-def test_what_fits_is_packed(tmp_path: Path, store: Path) -> None:
-    packtool.pack(store, tmp_path / "p", strategy="bfd", sequence_length=max(lengths(store)))
-    assert _packed(tmp_path / "p").choice is None
-
-
 def _packed(place: Path) -> PackedManifest:
     return manifests.read(place)
-
-
-def test_what_is_too_long_is_refused(tmp_path: Path, store: Path) -> None:
-    _, middle, longest = lengths(store)
-    with pytest.raises(PacktoolError) as error:
-        packtool.pack(store, tmp_path / "p", strategy="bfd", sequence_length=middle - 1)
-    assert (error.value.code, error.value.where) == ("conversations-too-long", str(store))
-    assert error.value.what == f"2 conversations of 3 do not fit a row of {middle - 1} tokens"
-    assert error.value.remedy.endswith(f"the longest has {longest} tokens")
 
 
 @pytest.mark.parametrize(
@@ -110,14 +95,6 @@ def test_what_is_too_long_is_dropped_and_counted(tmp_path: Path, store: Path, st
     assert (left_out.documents, left_out.tokens) == (1, sizes[2])
     assert choice.options["too_long"] == "drop"
     packtool.verify(tmp_path / "p")
-
-
-def test_texts_beside_conversations_are_cut_as_ever(tmp_path: Path, store: Path) -> None:
-    packtool.tokenize([{"text": "word " * 100}], tmp_path / "web", workers=1)
-    options: Any = {"strategy": "bfd", "sequence_length": lengths(store)[1], "too_long": "drop"}
-    packtool.pack([tmp_path / "web", store], tmp_path / "p", **options)
-    choice = _packed(tmp_path / "p").choice
-    assert [source.chosen_documents for source in choice.sources] == [1, 2]
 
 
 @pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - set(WHOLE)))
@@ -196,13 +173,13 @@ def test_all_strategies_are_compared_where_conversations_may_be_cut(tmp_path: Pa
         packtool.stats(store, too_long="cut")
 
 
-def test_texts_beside_conversations_are_compared_whole(tmp_path: Path, store: Path) -> None:
+def test_texts_beside_conversations_are_cut_as_ever(tmp_path: Path, store: Path) -> None:
     packtool.tokenize([{"text": "word " * 100}], tmp_path / "web", workers=1)
-    row = lengths(store)[1]
-    report = packtool.stats([tmp_path / "web", store], compare="bfd", sequence_length=row)
-    (entry,) = report.comparison.entries
-    assert entry.dropped_conversations == 1
-    assert entry.metrics.documents == 3
+    stores, row = [tmp_path / "web", store], lengths(store)[1]
+    packtool.pack(stores, tmp_path / "p", strategy="bfd", sequence_length=row, too_long="drop")
+    assert [source.chosen_documents for source in _packed(tmp_path / "p").choice.sources] == [1, 2]
+    (entry,) = packtool.stats(stores, compare="bfd", sequence_length=row).comparison.entries
+    assert (entry.dropped_conversations, entry.metrics.documents) == (1, 3)
 
 
 def test_there_must_be_conversations_to_be_too_long(tmp_path: Path) -> None:
@@ -232,7 +209,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_pieces_in_which_nothing_trains_are_left_out(tmp_path: Path, long: Path, strategy: str, shell: Shell) -> None:
-    """By a name of their own; from the index and in memory the same; as the comparison says."""
+    """By a name of their own, as the comparison says."""
     rows: dict[str, Any] = {"strategy": strategy, "sequence_length": 64, "too_long": "cut"}
     if strategy.endswith("buckets"):
         rows = {"strategy": strategy, "buckets": [32, 64], "too_long": "cut"}
@@ -245,14 +222,7 @@ def test_pieces_in_which_nothing_trains_are_left_out(tmp_path: Path, long: Path,
     assert "untrained" in (tmp_path / "page.html").read_text()
     report = packtool.stats(tmp_path / "p")
     assert report.rows_without_target == 0
-    packtool.pack(long, tmp_path / "small", **rows, memory=1 << 12)
-    assert contents(tmp_path / "small") == contents(tmp_path / "p")
-    packtool.pack(long, tmp_path / "index", **rows, index_only=True)
-    assert _packed(tmp_path / "index").ledger == ledger
-    assert packtool.stats(tmp_path / "index").rows_without_target == 0
-    preview = packtool.pack(long, tmp_path / "dry", **rows, dry_run=True).preview
-    assert preview is not None
-    assert preview.written["rows"] == ledger.rows
+    assert packtool.pack(long, tmp_path / "dry", **rows, dry_run=True).preview.written["rows"] == ledger.rows
     (entry,) = packtool.stats(long, compare=rows.pop("strategy"), **rows).comparison.entries
     assert entry.metrics == report.metrics
     assert (entry.ledger.untrained, entry.ledger.rows) == (ledger.untrained, ledger.rows)
