@@ -77,14 +77,6 @@ def test_what_a_strategy_decides_can_be_turned_off() -> None:
     assert (mix_rows.opts, mix_rows.secondary_opts) == (["--mix-rows"], ["--no-mix-rows"])
 
 
-@pytest.mark.parametrize("command", [name for name in commands() if name in ("tokenize", "pack", "shuffle", "stats")])
-def test_every_stage_takes_the_common_options(command: str, shell: Shell) -> None:
-    text = shell(command, "--help")
-    common = {"--config", "--quiet", "--verbose", "--json"}
-    writing = {"--overwrite", "--resume", "--dry-run"} if command != "stats" else set()
-    assert {option for option in common | writing if option not in text} == set()
-
-
 @pytest.mark.parametrize(
     ("typed", "completed"),
     [

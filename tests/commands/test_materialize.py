@@ -10,10 +10,8 @@ import msgspec
 import pytest
 
 import packtool
-from packtool.errors import DataError
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import listed_files
-from tests.interrupting import flip
 from tests.making import Make
 from tests.stores import contents
 
@@ -81,15 +79,6 @@ def test_a_document_is_found_and_shown_as_with_tokens(tmp_path: Path) -> None:
 def test_stats_are_those_with_tokens(place: Path) -> None:
     index, packed = (packtool.stats(place / name) for name in ("index", "packed"))
     assert msgspec.structs.replace(index, path="", command="") == msgspec.structs.replace(packed, path="", command="")  # type: ignore[type-var]
-
-
-def test_a_flipped_bit_of_the_table_is_named(place: Path) -> None:
-    file = place / "index" / "segments-00001.npy"
-    flip(file)
-    problems = packtool.verify(place / "index").problems
-    assert [str(each.where) for each in problems if each.code in ("wrong-checksum", "damaged-shard")] == [str(file)]
-    with pytest.raises(DataError, match=r"index: row \d+: a segment lies outside its document"):
-        packtool.materialize(place / "index", place / "written")
 
 
 def test_a_foreign_file_beside_an_index_is_not_read(place: Path) -> None:

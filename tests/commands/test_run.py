@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import packtool
-from packtool.commands.run import PipelineStage, StageResult, run
+from packtool.commands.run import PipelineStage, run
 from packtool.errors import PacktoolError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.token_store import TokenStore
@@ -55,6 +55,12 @@ def change(place: Path, old: str, new: str) -> None:
 
 
 def test_the_second_run_does_nothing(place: Path) -> None:
+    intended = run(place / "c.toml", input=place / "store", output=place / "out", dry_run=True)
+    assert [result.state for result in intended] == ["would do"] * 4
+    store = TokenStore(place / "store")
+    known = {"documents": store.documents, "tokens": store.tokens}
+    assert [result.preview and result.preview.known for result in intended] == [known, known, None, None]
+    assert not (place / "out").exists()
     assert go(place) == ["done"] * 4
     before = {file: file.stat().st_mtime_ns for file in (place / "out").rglob("*")}
     assert go(place) == ["kept", "kept", "kept", "done"]
@@ -62,7 +68,13 @@ def test_the_second_run_does_nothing(place: Path) -> None:
 
 
 def test_stages_give_what_the_commands_give(place: Path) -> None:
-    *_, measured = run(place / "c.toml", input=place / "store", output=place / "out")
+    seen: list[str] = []
+
+    def announce(number: int, count: int, stage: PipelineStage) -> None:
+        seen.append(f"{number}/{count} {stage.name}")
+
+    *_, measured = run(place / "c.toml", input=place / "store", output=place / "out", announce=announce)
+    assert seen == ["1/4 pack", "2/4 pack", "3/4 shuffle", "4/4 stats"]
     packtool.pack(place / "store", place / "p", strategy="padding", sequence_length=16)
     packtool.shuffle(place / "p", place / "s", epoch=3)
     assert {**contents(place / "out" / "padded")} == contents(place / "p")
@@ -83,15 +95,6 @@ def test_what_changed_is_made_anew_only_on_request(place: Path) -> None:
     assert go(place, dry_run=True, overwrite=True) == ["would keep", "would replace", "would compare", "would do"]
     assert go(place, overwrite=True) == ["kept", "done", "done", "done"]
     assert go(place) == ["kept", "kept", "kept", "done"]
-
-
-def test_a_dry_run_writes_nothing_and_tells_what_would_be_read(place: Path) -> None:
-    results = run(place / "c.toml", input=place / "store", output=place / "out", dry_run=True)
-    assert [result.state for result in results] == ["would do"] * 4
-    assert not (place / "out").exists()
-    store = TokenStore(place / "store")
-    known = {"documents": store.documents, "tokens": store.tokens}
-    assert [result.preview and result.preview.known for result in results] == [known, known, None, None]
 
 
 class Interrupted(Exception):
@@ -175,23 +178,6 @@ def test_an_output_of_another_command_is_refused_first(place: Path) -> None:
     assert not (place / "out" / "concat").exists()
 
 
-def test_a_page_may_be_the_only_output(place: Path) -> None:
-    (place / "c.toml").write_text("[stats]\nhtml = 'pages/report.html'\n", encoding="utf-8")
-    assert go(place) == ["done"]
-    assert (place / "out" / "pages" / "report.html").exists()
-
-
-def test_stages_are_announced(place: Path) -> None:
-    seen: list[str] = []
-
-    def announce(number: int, count: int, stage: PipelineStage) -> None:
-        seen.append(f"{number}/{count} {stage.name}")
-
-    results: list[StageResult] = run(place / "c.toml", input=place / "store", output=place / "out", announce=announce)
-    assert seen == ["1/4 pack", "2/4 pack", "3/4 shuffle", "4/4 stats"]
-    assert all(result.seconds >= 0 for result in results)
-
-
 def test_a_pipeline_at_a_url_has_the_bytes_of_a_local_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     bucket = Bucket(monkeypatch)
@@ -220,11 +206,6 @@ def test_a_pipeline_at_a_url_has_the_bytes_of_a_local_one(tmp_path: Path, monkey
     assert [each.state for each in intended] == ["would keep", "would keep", "would keep", "would do"]
     kept = [file for file in (tmp_path / "cache").rglob("*") if file.is_file()]
     assert [file for file in kept if file.parent.name != "verified"] == [], "what the encoder was found to be may stay"
-    with pytest.raises(UsageError, match="written by packtool tokenize, not by packtool pack"):
-        (tmp_path / "q.toml").write_text(
-            f'[[pack]]\ninput = "{url}/tokens"\noutput = "tokens"\nstrategy = "bfd"\nsequence_length = 32\n'
-        )
-        packtool.run(tmp_path / "q.toml", output=url)
 
 
 LATE = """

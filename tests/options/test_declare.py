@@ -86,6 +86,7 @@ def test_the_signature_is_the_declaration(command: str) -> None:
         assert parameter.default == wanted.parameters[name].default
         assert parameter.annotation == options[name].type
     assert found.return_annotation is not inspect.Signature.empty
+    assert "Annotated" not in str(found)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

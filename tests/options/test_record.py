@@ -64,12 +64,6 @@ def test_every_command(command: str) -> None:
         json.dumps(recorded(checked(arguments(**given)), strategy))
 
 
-def test_a_share_in_a_manifest(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store", [40, 7, 90] * 5)
-    packtool.pack(store, tmp_path / "rows", strategy="seamless", sequence_length=16, max_repetition="12.5%")
-    assert packtool.open(tmp_path / "rows").manifest.options["max_repetition"] == "1/8"
-
-
 def test_manifests_do_not_mention_what_is_not_set(tmp_path: Path) -> None:
     """So that a new option changes none: of texts, of a choice of documents, and of ids from elsewhere."""
     rows = tmp_path / "rows"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,9 @@ from typing import Any
 import pytest
 
 import packtool
-from packtool.errors import PacktoolError, UsageError
+from packtool.errors import PacktoolError
 from packtool.options.commands import ARGUMENTS, arguments_of
 from packtool.options.declare import declared
-from packtool.options.inspecting import FindArguments
 from packtool.options.kinds import FLAG
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
@@ -37,30 +35,6 @@ def test_arguments_arrive_as_given_with_defaults_for_the_others() -> None:
     assert (given.output, given.epoch, given.overwrite) == (Path("out"), 3, False)
     with pytest.raises(TypeError, match="no_such"):
         shuffled("packed", "out", no_such=1)  # type: ignore[call-arg]
-
-
-def test_values_are_checked_before_the_function_runs() -> None:
-    with pytest.raises(UsageError, match="epoch: -1 is out of range"):
-        shuffled("packed", "out", epoch=-1)
-
-
-def test_the_signature_is_that_of_the_arguments_without_their_declarations() -> None:
-    signature = inspect.signature(shuffled)
-    assert list(signature.parameters) == [*inspect.signature(ShuffleArguments).parameters]
-    assert "Annotated" not in str(signature)
-    assert signature.return_annotation in (ShuffleArguments, "ShuffleArguments")
-
-
-def test_the_documentation_lists_every_argument_before_what_is_returned() -> None:
-    for kind in (ShuffleArguments, FindArguments):
-        made = takes(kind)(lambda options: options)
-        assert made.__doc__ is not None
-    text = inspect.getdoc(shuffled) or ""
-    head, _, tail = text.partition("Returns:")
-    assert "All of it." in tail
-    for name in inspect.signature(ShuffleArguments).parameters:
-        assert f"    {name}: " in head
-    assert max(map(len, text.splitlines())) <= 108
 
 
 @pytest.mark.parametrize(

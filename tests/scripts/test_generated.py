@@ -14,8 +14,6 @@ import pytest
 import report_schema
 import rows_picture
 
-from packtool.cli.commands import COMMANDS
-
 DOCS = Path(__file__).parents[2] / "docs"
 GENERATED: dict[str, tuple[str, Callable[[str], str]]] = {
     "cli.md": ("cli_reference.py docs/cli.md", lambda _: cli_reference.reference()),
@@ -37,26 +35,8 @@ def test_it_is_up_to_date(name: str) -> None:
     assert text == made(text), f"write it anew: python scripts/{script}"
 
 
-def test_the_reference_has_every_command_and_option() -> None:
-    text = cli_reference.reference()
-    for name in COMMANDS:
-        assert f"## packtool {name}\n" in text
-    assert "| `-L, --sequence-length N` |  | Tokens in a row. |\n" in text
-    assert "| `--shuffle / --no-shuffle` | `--shuffle` | Shuffle the rows (for concat and padding: " in text
-    assert "| `--remainder pad\\|drop` | `pad` |" in text
-    assert "\npacktool pack STORE... [OPTIONS]\n" in text
-
-
 def test_a_page_has_one_place_for_its_table() -> None:
     text = (DOCS / "coming-from.md").read_text(encoding="utf-8")
     assert page_tables.written("coming-from.md", text).count("| `megatron` |") == 1
     with pytest.raises(ValueError, match="lacks <!-- formats -->"):
         page_tables.written("coming-from.md", "# A page\n")
-
-
-def test_every_row_is_drawn_whole() -> None:
-    picture = rows_picture.picture()
-    for strategy in rows_picture.STRATEGIES:
-        assert f">{strategy}</tspan>" in picture
-    assert picture.count("#d62728") > 3, "concat cuts documents"
-    assert "#e8e8e8" in picture, "padding is shown"
