@@ -8,18 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.text.conversations.chat import Chat
 from packtool.text.conversations.reasoning import THINK, blocks, left_out, thoughts_of
 from packtool.text.conversations.record import conversation_of
-from packtool.text.conversations.renderer import Renderer
 from packtool.text.faults import Fault
 from packtool.text.tokenizing.held import Held, held_in, other_reasoning
+from tests.text.conversations.rendering import PROMPT, renderer, texts
 
 SOURCE = (
     "{% for m in messages %}<{{ m.role }}>{% if m.reasoning_content %}({{ m.reasoning_content }}){% endif %}"
     "{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{{ p.text or '' }}"
-    "{{ '(' ~ p.thinking ~ ')' if p.thinking }}{% endfor %}{% endif %}</s>{% endfor %}"
-    "{% if add_generation_prompt %}<assistant>{% endif %}"
+    "{{ '(' ~ p.thinking ~ ')' if p.thinking }}{% endfor %}{% endif %}</s>{% endfor %}" + PROMPT
 )
 SPLITTING = SOURCE.replace(
     "{{ m.content }}{% else %}",
@@ -28,43 +26,34 @@ SPLITTING = SOURCE.replace(
     "{{ said[-1] | trim }}{% else %}",
 )
 """As templates do that take the reasoning out of a content themselves."""
-FORMS: list[dict[str, Any]] = [
+FORMS: list[dict[str, Any] | str] = [
     *({"content": "Yes.", name: "RRRR"} for name in ("reasoning_content", "reasoning", "thinking")),
     {"content": [{"type": "thinking", "thinking": "RRRR"}, {"type": "text", "text": "Yes."}]},
     {"content": [{"type": "text", "text": "<think>RRRR</think>Yes."}]},
-    *(
-        {"content": content}
-        for content in (
-            "<think>RRRR</think>Yes.",
-            "\n<think>\nRRRR\n</think>\n\nYes.",
-            "RRRR</think>Yes.",
-            "RRRR\n</think>\n\nYes.",
-            "<think><think>RRRR</think>Yes.",
-            "RRRR<think>RRRR</think>RRRR</think>Yes.",
-            'RRRR</think>"Yes." he said.',
-            "I write `<think>` RRRR</think>Yes.",
-        )
-    ),
+    "<think>RRRR</think>Yes.",
+    "\n<think>\nRRRR\n</think>\n\nYes.",
+    "RRRR</think>Yes.",
+    "RRRR\n</think>\n\nYes.",
+    "<think><think>RRRR</think>Yes.",
+    "RRRR<think>RRRR</think>RRRR</think>Yes.",
+    'RRRR</think>"Yes." he said.',
+    "I write `<think>` RRRR</think>Yes.",
 ]
-LATER = (
-    "Yes. <think>RRRR</think>No.",
-    "<think>RRRR</think>Yes. <think>RRRR</think>No.",
-    "`a` <think> RRRR </think>Yes. No.",
-)
+"""Messages of the assistant, or their contents."""
 
 
-def rendered(message: dict[str, Any], source: str = SOURCE, **options: Any) -> tuple[str, str, Any]:
+def rendered(message: dict[str, Any] | str, source: str = SOURCE, **options: Any) -> tuple[str, str, Any]:
     """The text of a conversation, the part of it that trains, and what it holds."""
-    chat = Chat(templates=(("default", source),), special=("</s>",), **options)
-    record = {"messages": [{"role": "user", "content": "Who?"}, {"role": "assistant", **message}]}
-    talk = conversation_of(record)
-    (document,) = Renderer(chat).rendered(talk)
-    return document.text, "".join(document.text[a:b] for a, b in document.spans), held_in(talk, chat, [document.text])
+    renders = renderer(source, **options)
+    said = {"content": message} if isinstance(message, str) else message
+    talk = conversation_of({"messages": [{"role": "user", "content": "Who?"}, {"role": "assistant", **said}]})
+    [document] = renders.rendered(talk)
+    return document.text, "".join(texts(document)), held_in(talk, renders.chat, [document.text])
 
 
 @pytest.mark.parametrize("source", [SOURCE, SPLITTING], ids=["showing", "splitting"])
 @pytest.mark.parametrize("message", FORMS, ids=str)
-def test_every_form_is_masked_dropped_and_counted(message: dict[str, Any], source: str) -> None:
+def test_every_form_is_masked_dropped_and_counted(message: dict[str, Any] | str, source: str) -> None:
     text, trained, held = rendered(message, source, reasoning="mask")
     assert "RRRR" in text
     assert "RRRR" not in trained
@@ -78,38 +67,40 @@ def test_every_form_is_masked_dropped_and_counted(message: dict[str, Any], sourc
     assert rendered(message, source)[2] in (Held(), Held(hidden=1))  # a template may cut a thought at a tag in it
 
 
-@pytest.mark.parametrize("content", LATER)
+@pytest.mark.parametrize(
+    "content",
+    [
+        "Yes. <think>RRRR</think>No.",
+        "<think>RRRR</think>Yes. <think>RRRR</think>No.",
+        "`a` <think> RRRR </think>Yes. No.",
+    ],
+)
 def test_reasoning_anywhere_is_masked_and_dropped(content: str) -> None:
-    text, trained, _ = rendered({"content": content}, reasoning="mask")
+    text, trained, _ = rendered(content, reasoning="mask")
     assert "RRRR" in text
     assert "RRRR" not in trained
     assert "Yes." in trained
     assert "No." in trained
-    assert rendered({"content": content}, reasoning="drop")[0].endswith("Yes. No.</s>")
+    assert rendered(content, reasoning="drop")[0].endswith("Yes. No.</s>")
 
 
 @pytest.mark.parametrize(
     ("message", "seen"),
     [
-        *(
-            ({"content": content}, seen)
-            for content, seen in (
-                ("<thought>RRRR</thought>Yes.", "<thought>"),
-                ("<Thinking>RRRR</Thinking>Yes.", "<Thinking>"),
-                ("<seed:think>RRRR</seed:think>Yes.", "<seed:think>"),
-                ("[THINK]RRRR[/THINK]Yes.", "[THINK]"),
-                ("<|begin_of_thought|>RRRR<|end_of_thought|>Yes.", "<|begin_of_thought|>"),
-                ("<|channel|>analysis<|message|>RRRR<|end|>Yes.", "<|channel|>"),
-                ("<think>RRRR", "<think>"),
-                ('He said "<think>RRRR</think>Yes.', "<think>"),
-            )
-        ),
+        ("<thought>RRRR</thought>Yes.", "<thought>"),
+        ("<Thinking>RRRR</Thinking>Yes.", "<Thinking>"),
+        ("<seed:think>RRRR</seed:think>Yes.", "<seed:think>"),
+        ("[THINK]RRRR[/THINK]Yes.", "[THINK]"),
+        ("<|begin_of_thought|>RRRR<|end_of_thought|>Yes.", "<|begin_of_thought|>"),
+        ("<|channel|>analysis<|message|>RRRR<|end|>Yes.", "<|channel|>"),
+        ("<think>RRRR", "<think>"),
+        ('He said "<think>RRRR</think>Yes.', "<think>"),
         ({"content": "Yes.", "rationale": "RRRR"}, "rationale"),
         ({"content": "Yes.", "thinking_steps": [{"text": "RRRR"}]}, "thinking_steps"),
     ],
     ids=str,
 )
-def test_other_forms_are_only_suspected(message: dict[str, Any], seen: str) -> None:
+def test_other_forms_are_only_suspected(message: dict[str, Any] | str, seen: str) -> None:
     for reasoning in ("mask", "drop"):
         held = rendered(message, reasoning=reasoning)[2]
         assert held.other in (seen, "thinking")
@@ -119,14 +110,14 @@ def test_other_forms_are_only_suspected(message: dict[str, Any], seen: str) -> N
 @pytest.mark.parametrize(
     "message",
     [
-        {"content": "The tags `<think>` and `</think>` are for thoughts."},
-        {"content": "Write '<think>' and \"</think>\"."},
+        "The tags `<think>` and `</think>` are for thoughts.",
+        "Write '<think>' and \"</think>\".",
         {"content": "I think so.", "finish_reason": "stop", "reasoning_effort": "high", "thinking": ""},
-        {"content": "<think>\n\n</think>\n\nYes."},
+        "<think>\n\n</think>\n\nYes.",
     ],
     ids=str,
 )
-def test_what_is_no_reasoning_is_left_alone(message: dict[str, Any]) -> None:
+def test_what_is_no_reasoning_is_left_alone(message: dict[str, Any] | str) -> None:
     text, trained, held = rendered(message, reasoning="mask")
     assert text.endswith(trained)
     assert held == Held()
@@ -135,15 +126,15 @@ def test_what_is_no_reasoning_is_left_alone(message: dict[str, Any]) -> None:
 def test_other_tags_are_read_where_they_are_named() -> None:
     tags = (THINK, ("<thought>", "</thought>"), ("[A]", "[/A]"))
     content = "<thought>RRRR</thought><think>RRRR</think>[A]RRRR[/A]Yes."
-    _, trained, held = rendered({"content": content}, reasoning="mask", tags=tags)
+    _, trained, held = rendered(content, reasoning="mask", tags=tags)
     assert trained == "<thought></thought><think></think>[A][/A]Yes.</s>"
     assert (held.reasoning, held.other) == (True, "")
-    assert rendered({"content": content}, reasoning="drop", tags=tags)[0].endswith("<assistant>Yes.</s>")
-    assert rendered({"content": "RRRR[/A]Yes."}, reasoning="mask", tags=tags)[1] == "[/A]Yes.</s>"
+    assert rendered(content, reasoning="drop", tags=tags)[0].endswith("<assistant>Yes.</s>")
+    assert rendered("RRRR[/A]Yes.", reasoning="mask", tags=tags)[1] == "[/A]Yes.</s>"
 
 
 def test_a_message_of_reasoning_alone_does_not_train_once_it_is_dropped() -> None:
-    for message in ({"content": "<think>RRRR</think>"}, {"reasoning_content": "RRRR"}):
+    for message in ("<think>RRRR</think>", {"reasoning_content": "RRRR"}):
         with pytest.raises(Fault, match="nothing trains: no message of the assistant may"):
             rendered(message, reasoning="drop")
 
@@ -151,8 +142,8 @@ def test_a_message_of_reasoning_alone_does_not_train_once_it_is_dropped() -> Non
 def test_messages_that_spell_calls_are_counted() -> None:
     for spelled in ("<tool_call>{}</tool_call>", '[TOOL_CALLS][{"name": "f"}]', "<function=f>"):
         for treated in ("mask", "drop"):
-            assert rendered({"content": spelled}, tool_calls=treated)[2].calls == 1
-        assert rendered({"content": spelled})[2].calls == 0
+            assert rendered(spelled, tool_calls=treated)[2].calls == 1
+        assert rendered(spelled)[2].calls == 0
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "a", " ", "`", '"', "\n"]), max_size=12).map("".join))
@@ -164,7 +155,6 @@ def test_what_is_left_holds_no_block(text: str) -> None:
         assert last <= block.first <= block.begin <= block.end < block.last
         assert text[block.end : block.last] == THINK[1]
         last = block.last
-    assert len(found) == len([place for place in found if text[: place.end]]) or found[0].end == 0
     left = left_out(text, [THINK])
     assert len(left) <= len(text) - sum(block.last - block.first for block in found)
     assert all(text[thought.begin : thought.end].strip() for thought in thoughts_of({"content": text}))

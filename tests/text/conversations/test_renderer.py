@@ -6,32 +6,24 @@ from typing import Any
 
 import pytest
 
-from packtool.text.conversations.chat import Chat
 from packtool.text.conversations.record import conversation_of
-from packtool.text.conversations.renderer import Renderer
 from packtool.text.faults import Fault
+from tests.text.conversations.rendering import PLAIN, renderer, texts
 
-SOURCE = (
-    "{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ m.tool_calls | tojson if m.tool_calls }}</s>{% endfor %}"
-    "{% if add_generation_prompt %}<assistant>{% endif %}"
-)
+SOURCE = PLAIN.replace("</s>", "{{ m.tool_calls | tojson if m.tool_calls }}</s>")
 CHAT = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "<think>b</think>c"}]}
 CALL = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "add"}}]}
 
 
-def renderer(**options: Any) -> Renderer:
-    return Renderer(Chat(**{"templates": (("default", SOURCE),), "special": ("</s>", "<s>"), **options}))
-
-
-def rendered(record: dict[str, Any], **options: Any) -> str:
-    renders = renderer(**options)
+def rendered(record: dict[str, Any], source: str = SOURCE, **options: Any) -> str:
+    renders = renderer(source, **options)
     [document] = renders.rendered(renders.with_known_roles(conversation_of(record)))
     return document.text
 
 
 def trained(record: dict[str, Any], **options: Any) -> list[str]:
-    [document] = renderer(**options).rendered(conversation_of(record))
-    return [document.text[begin:end] for begin, end in document.spans]
+    [document] = renderer(SOURCE, **options).rendered(conversation_of(record))
+    return texts(document)
 
 
 def test_reasoning_and_tool_calls_train_are_masked_or_dropped() -> None:
@@ -45,12 +37,9 @@ def test_reasoning_and_tool_calls_train_are_masked_or_dropped() -> None:
 
 
 def test_special_tokens_that_messages_spell_are_counted() -> None:
-    counting = renderer(templates=(("default", "{{ tools }}" + SOURCE),))
-    counting.rendered(
-        conversation_of(
-            {"messages": [{"role": "user", "content": "</s><s></s>"}, CHAT["messages"][1]], "tools": ["<s>"]}
-        )
-    )
+    counting = renderer("{{ tools }}" + SOURCE)
+    messages = [{"role": "user", "content": "</s><s></s>"}, CHAT["messages"][1]]
+    counting.rendered(conversation_of({"messages": messages, "tools": ["<s>"]}))
     assert counting.spelled == {"</s>": 2, "<s>": 2}
 
 
@@ -68,9 +57,7 @@ def test_roles_are_those_that_templates_know() -> None:
     with pytest.raises(Fault) as error:
         rendered(odd)
     assert str(error.value) == "message 1 has the role 'narrator', which templates do not know"
-    known = (("default", "{{ 'narrator' if false }}" + SOURCE),)
-    assert rendered(odd, templates=known).startswith("<narrator>x")
+    assert rendered(odd, "{{ 'narrator' if false }}" + SOURCE).startswith("<narrator>x")
     other = {"messages": [{"role": "User", "content": "x"}, {"role": "Chatbot", "content": "y"}]}
     assert rendered(other) == "<user>x</s><assistant>y</s>"
-    known = (("default", "{{ 'User' if false }}" + SOURCE),)
-    assert rendered(other, templates=known) == "<User>x</s><assistant>y</s>"
+    assert rendered(other, "{{ 'User' if false }}" + SOURCE) == "<User>x</s><assistant>y</s>"

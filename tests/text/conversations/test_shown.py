@@ -6,15 +6,12 @@ from typing import Any
 
 import pytest
 
-from packtool.text.conversations.chat import Chat
 from packtool.text.conversations.record import conversation_of
-from packtool.text.conversations.renderer import Renderer
 from packtool.text.conversations.shown import left_out
 from packtool.text.conversations.template import ChatTemplate
 from packtool.text.faults import Fault
+from tests.text.conversations.rendering import PLAIN, renderer
 
-PLAIN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</s>{% endfor %}"
-PROMPT = "{% if add_generation_prompt %}<assistant>{% endif %}"
 NAMES = "{{ tools | map(attribute='function.name') | join if tools }}"
 CALLS = "{{ m.tool_calls | tojson if m.tool_calls }}"
 SHOWING = PLAIN.replace("</s>", CALLS + "</s>")
@@ -28,10 +25,6 @@ ANSWER = {"role": "assistant", "content": "It is 22 °C."}
 def call(arguments: Any = ARGUMENTS, content: str | None = "") -> dict[str, Any]:
     function = {"name": "weather", "arguments": arguments}
     return {"role": "assistant", "content": content, "tool_calls": [{"type": "function", "function": function}]}
-
-
-def renderer(source: str, **options: Any) -> Renderer:
-    return Renderer(Chat(templates=(("default", source + PROMPT),), special=("</s>",), **options))
 
 
 def refused(source: str, record: dict[str, Any], **options: Any) -> str:

@@ -9,52 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.text.conversations.conversation import Trained
-from packtool.text.conversations.ends import Ends
 from packtool.text.conversations.reasoning import THINK
 from packtool.text.conversations.record import conversation_of
-from packtool.text.conversations.spans import Document, documents_of
+from packtool.text.conversations.spans import documents_of
 from packtool.text.conversations.template import ChatTemplate
 from packtool.text.faults import Fault
 from packtool.text.tokenizing.conversations import token_mask
 from tests.text.conversations.fuzz import talk
-
-PLAIN = (
-    "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
-    "{% if add_generation_prompt %}<assistant>{% endif %}"
-)
-MARKED = (
-    "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% generation %}{{ m.content }}</>"
-    "{% endgeneration %}{% else %}{{ m.content }}</>{% endif %}{% endfor %}"
-    "{% if add_generation_prompt %}<assistant>{% endif %}"
-)
-FORGETFUL = (
-    "{% for m in messages %}<{{ m.role }}>{{ m.content if loop.last or m.role == 'user' }}</>{% endfor %}"
-    "{% if add_generation_prompt %}<assistant>{% endif %}"
-)
-
-
-def made(record: dict[str, Any], source: str, train_on: Trained = "assistant", **options: Any) -> list[Document]:
-    options.setdefault("ends", Ends([], ["</>"]))
-    return documents_of(conversation_of(record), ChatTemplate(source), train_on, **options)
-
-
-def trained(record: dict[str, Any], source: str, train_on: Trained = "assistant", **options: Any) -> list[str]:
-    [document] = made(record, source, train_on, **options)
-    return [document.text[begin:end] for begin, end in document.spans]
+from tests.text.conversations.rendering import ENDS, MARKED, PLAIN, documents, texts, trained
 
 
 @pytest.mark.parametrize("source", [PLAIN, MARKED])
 def test_what_is_asked_for_trains(source: str) -> None:
     record = talk("a", "b", "c", "d")
-    assert trained(record, source) == ["b</>", "d</>"]
-    assert trained(record, source, "last") == ["d</>"]
-    assert trained(record, source, "all") == ["<user>a</><assistant>b</><user>c</><assistant>d</>"]
-    assert trained({"prompt": "a", "completion": "b"}, source, "completion") == ["b</>"]
+    assert trained(record, source) == ["b</s>", "d</s>"]
+    assert trained(record, source, "last") == ["d</s>"]
+    assert trained(record, source, "all") == ["<user>a</s><assistant>b</s><user>c</s><assistant>d</s>"]
+    assert trained({"prompt": "a", "completion": "b"}, source, "completion") == ["b</s>"]
     shots = {"prompt": talk("a", "b", "c")["messages"], "completion": "d"}
-    assert trained(shots, source, "completion") == ["d</>"]
-    assert trained(talk("a", "b", "c", "d", train=False), source) == ["b</>"]
-    assert trained(talk("a", "b", "c", "d", weight=0), source) == ["b</>"]
+    assert trained(shots, source, "completion") == ["d</s>"]
+    for mark in ({"train": False}, {"weight": 0}):
+        assert trained(talk("a", "b", "c", "d", **mark), source) == ["b</s>"]
 
 
 @given(st.lists(st.text(), min_size=2))
@@ -65,42 +40,10 @@ def test_marks_and_renderings_agree(contents: list[str]) -> None:
     assert trained(talk(*contents), PLAIN) == trained(talk(*contents), MARKED)
 
 
-@pytest.mark.parametrize(
-    ("record", "source", "train_on", "message"),
-    [
-        (
-            talk("a", "b", "c", "d"),
-            FORGETFUL,
-            "assistant",
-            "the chat template renders message 2 differently once others",
-        ),
-        (talk("a"), PLAIN, "assistant", "nothing trains: no message of the assistant"),
-        (talk("a", "b", train=False), PLAIN, "assistant", "nothing trains: no message of the assistant may"),
-        (talk("a", "b"), PLAIN, "completion", "no completion: the record has no prompt and completion"),
-        (talk("a", "b", train=False), PLAIN, "all", "a message is not to train, but all of the text is asked for"),
-        (
-            talk("a", "b", "c", "d"),
-            "{{ messages[0].content }}{% generation %}{{ messages[1].content }}{{ messages[3].content }}"
-            "{% endgeneration %}{{ messages[2].content }}",
-            "last",
-            "the chat template marks 1 spans for 2 messages of the assistant",
-        ),
-    ],
-)
-def test_what_cannot_be_told_is_refused(record: dict[str, Any], source: str, train_on: Trained, message: str) -> None:
-    with pytest.raises(Fault) as error:
-        trained(record, source, train_on)
-    assert str(error.value).startswith(message)
-
-
-def test_the_last_message_trains_where_only_earlier_ones_are_rendered_differently() -> None:
-    assert trained(talk("a", "b", "c", "d"), FORGETFUL, "last") == ["d</>"]
-
-
-THINKING = (
-    "{% for m in messages %}<{{ m.role }}>"
+THINKING = PLAIN.replace(
+    "{{ m.content }}",
     "{% if m.reasoning_content and loop.last %}<think>{{ m.reasoning_content | trim }}</think>{% endif %}"
-    "{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+    "{{ m.content }}",
 )
 """As reasoning models have them: earlier reasoning is left out."""
 
@@ -113,27 +56,60 @@ def reasoned(*answers: str) -> dict[str, Any]:
     return {"messages": messages}
 
 
-def documents(record: dict[str, Any], source: str, **options: Any) -> list[tuple[str, list[str]]]:
-    found = made(record, source, "each", **options)
-    return [(one.text, [one.text[begin:end] for begin, end in one.spans]) for one in found]
+MOVING = (
+    "{{ messages[0].content }}{% generation %}{{ messages[1].content }}{{ messages[3].content }}"
+    "{% endgeneration %}{{ messages[2].content }}"
+)
+COUNTING = "{{ messages | length }}" + PLAIN
+LENGTHS = PLAIN.replace("{{ m.content }}", "{{ (m.reasoning_content or '') | length }}{{ m.content }}")
+FOR_PARTS = PLAIN.replace("{{ m.content }}", "{% for p in m.content %}{{ p.text if p.type == 'text' }}{% endfor %}")
+THOUGHT = {"role": "user", "content": [{"type": "thinking", "thinking": "x"}, {"type": "text", "text": "y"}]}
+
+
+THOUGHTFUL = {"messages": [THOUGHT, talk("", "b")["messages"][1]]}
+UNTRAINED = talk("a", "b", train=False)
+REFUSED: list[tuple[dict[str, Any], str, dict[str, Any], str]] = [
+    (reasoned("a", "b"), THINKING, {}, "the chat template renders message 2 differently once others follow it"),
+    (talk("a"), PLAIN, {}, "nothing trains: no message of the assistant"),
+    (UNTRAINED, PLAIN, {}, "nothing trains: no message of the assistant may"),
+    (talk("a", "b"), PLAIN, {"train_on": "completion"}, "no completion: the record has no prompt and completion"),
+    (UNTRAINED, PLAIN, {"train_on": "all"}, "a message is not to train, but all of the text is asked for"),
+    (talk("a", "b", "c", "d"), MOVING, {"train_on": "last"}, "the chat template marks 1 spans for 2 messages of the"),
+    (talk("a", "b"), COUNTING, {}, "the chat template renders what comes before message 2 differently once it is"),
+    (
+        talk("?", "a", reasoning="b"),
+        LENGTHS,
+        {"masked": [THINK]},
+        "the chat template changes more of its text with the",
+    ),
+    (talk("a question", "an answer"), FOR_PARTS, {}, "the chat template takes content in parts alone"),
+    (THOUGHTFUL, PLAIN, {}, "the chat template takes no content in parts, as message 1 has it"),
+]
+
+
+@pytest.mark.parametrize(("record", "source", "options", "message"), REFUSED, ids=[row[3] for row in REFUSED])
+def test_what_cannot_be_told_is_refused(
+    record: dict[str, Any], source: str, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(Fault) as error:
+        documents(record, source, **options)
+    assert str(error.value).startswith(message)
 
 
 def test_each_turn_trains_as_the_model_sees_it() -> None:
-    assert documents(reasoned("a", "b"), THINKING) == [
-        ("<user>q0</><assistant><think>r0</think>a</>", ["<think>r0</think>a</>"]),
-        ("<user>q0</><assistant>a</><user>q1</><assistant><think>r1</think>b</>", ["<think>r1</think>b</>"]),
+    record = reasoned("a", "b")
+    assert [(each.text, texts(each)) for each in documents(record, THINKING, "each")] == [
+        ("<user>q0</s><assistant><think>r0</think>a</s>", ["<think>r0</think>a</s>"]),
+        ("<user>q0</s><assistant>a</s><user>q1</s><assistant><think>r1</think>b</s>", ["<think>r1</think>b</s>"]),
     ]
-    assert documents(reasoned("a", "b"), THINKING, masked=[THINK])[1][1] == ["<think>", "</think>b</>"]
-    with pytest.raises(Fault, match=r"message 2 differently once others follow it"):
-        trained(reasoned("a", "b"), THINKING)
+    assert texts(documents(record, THINKING, "each", masked=[THINK])[1]) == ["<think>", "</think>b</s>"]
+    assert trained(record, THINKING, "last") == ["<think>r1</think>b</s>"]
 
 
 @pytest.mark.parametrize("source", [PLAIN, MARKED])
 def test_turns_that_stay_as_they_are_share_a_document(source: str) -> None:
-    chats = [talk("a", "b", "c", "d"), talk("a", "b", "c"), talk("a", "b", "c", "d", train=False)]
-    for record in chats:
-        [document] = made(record, source)
-        assert documents(record, source) == [(document.text, trained(record, source))]
+    for record in (talk("a", "b", "c", "d"), talk("a", "b", "c"), talk("a", "b", "c", "d", train=False)):
+        assert documents(record, source, "each") == documents(record, source)
 
 
 def test_turns_share_a_document_until_one_is_rewritten() -> None:
@@ -141,20 +117,23 @@ def test_turns_share_a_document_until_one_is_rewritten() -> None:
     record = reasoned("a", "b", "c", "d")
     for message in record["messages"][:4]:
         message.pop("reasoning_content", None)
-    turns = documents(record, THINKING)
-    assert [spans for _, spans in turns] == [["a</>", "b</>", "<think>r2</think>c</>"], ["<think>r3</think>d</>"]]
-    assert turns[1][0].startswith(turns[0][0][: -len("<think>r2</think>c</>")] + "c</>")
+    first, second = documents(record, THINKING, "each")
+    assert texts(first) == ["a</s>", "b</s>", "<think>r2</think>c</s>"]
+    assert texts(second) == ["<think>r3</think>d</s>"]
+    assert second.text.startswith(first.text.replace("<think>r2</think>", ""))
 
 
-PROMPTING = (
-    "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
-    "{% if add_generation_prompt %}<assistant><think>\n{% endif %}"
-)
+PROMPTING = PLAIN.replace("<assistant>{% endif %}", "<assistant><think>\n{% endif %}")
 
 
 @pytest.mark.parametrize(
     ("answer", "spans"),
-    [("yes", ["yes</>"]), ("<think>\nHm</think>", ["Hm</think></>"]), ("<b>x</b>", ["<b>x</b></>"]), ("", ["</>"])],
+    [
+        ("yes", ["yes</s>"]),
+        ("<think>\nHm</think>", ["Hm</think></s>"]),
+        ("<b>x</b>", ["<b>x</b></s>"]),
+        ("", ["</s>"]),
+    ],
 )
 def test_what_follows_the_shared_beginning_is_the_answer(answer: str, spans: list[str]) -> None:
     """The prompt opens a tag that not every answer has; two tags that begin alike are not shared in part."""
@@ -163,27 +142,20 @@ def test_what_follows_the_shared_beginning_is_the_answer(answer: str, spans: lis
     assert trained(talk("a", answer, "b", answer), PROMPTING) == spans * 2
 
 
-def test_what_comes_before_a_message_must_stay() -> None:
-    source = "{{ messages | length }}" + PLAIN
-    with pytest.raises(Fault, match="renders what comes before message 2 differently once it is there"):
-        trained(talk("a", "b"), source)
-
-
 HIDING = PLAIN.replace("{{ m.content }}", "{{ m.content.split('</think>')[-1] }}")
 SHOWING = PLAIN.replace("{{ m.content }}", "{{ m.reasoning_content | trim }}|{{ m.content }}")
-CHANGING = PLAIN.replace("{{ m.content }}", "{{ (m.reasoning_content or '') | length }}{{ m.content }}")
 
 
 @pytest.mark.parametrize("marked", [False, True])
 @pytest.mark.parametrize(
     ("source", "message", "spans"),
     [
-        (PLAIN, {"content": "42", "reasoning_content": "42"}, ["42</>"]),
-        (HIDING, {"content": "<think>42</think>42"}, ["42</>"]),
-        (PLAIN, {"content": "<think> 42 </think>42"}, ["<think> ", " </think>42</>"]),
-        (SHOWING, {"content": "42", "reasoning_content": " 42\n"}, ["|42</>"]),
-        (SHOWING.replace("|{{", "|{{ m.thinking }}{{"), {"content": "2", "thinking": "42"}, ["|", "2</>"]),
-        (SHOWING, {"content": "42", "reasoning_content": "  "}, ["|42</>"]),
+        (PLAIN, {"content": "42", "reasoning_content": "42"}, ["42</s>"]),
+        (HIDING, {"content": "<think>42</think>42"}, ["42</s>"]),
+        (PLAIN, {"content": "<think> 42 </think>42"}, ["<think> ", " </think>42</s>"]),
+        (SHOWING, {"content": "42", "reasoning_content": " 42\n"}, ["|42</s>"]),
+        (SHOWING.replace("|{{", "|{{ m.thinking }}{{"), {"content": "2", "thinking": "42"}, ["|", "2</s>"]),
+        (SHOWING, {"content": "42", "reasoning_content": "  "}, ["|42</s>"]),
     ],
 )
 def test_only_what_the_template_makes_of_reasoning_is_masked(
@@ -192,38 +164,31 @@ def test_only_what_the_template_makes_of_reasoning_is_masked(
     if marked:
         for_assistant = "{% if m.role == 'user' %}{{ m.content }}{% else %}{% generation %}"
         source = source.replace("<{{ m.role }}>", "<{{ m.role }}>" + for_assistant).replace(
-            "</>{% endfor", "</>{% endgeneration %}{% endif %}{% endfor"
+            "</s>{% endfor", "</s>{% endgeneration %}{% endif %}{% endfor"
         )
     assert trained(talk("?", "", **message), source, masked=[THINK]) == spans
 
 
-def test_reasoning_that_changes_other_text_is_refused() -> None:
-    with pytest.raises(Fault, match="can't be told which tokens are reasoning"):
-        made(talk("?", "a", reasoning="b"), CHANGING, masked=[THINK])
-
-
-PARTS = {"messages": [{"role": "user", "content": [{"type": "text", "text": " it's "}]}, talk("", "b")["messages"][1]]}
-
-
-def test_parts_are_joined_where_the_template_takes_strings() -> None:
-    taking = PLAIN.replace("{{ m.content }}", "{{ m.content if m.content is string else m.content[0].text | trim }}")
-    assert trained(PARTS, taking) == ["b</>"]
-    ignoring = PLAIN.replace("{{ m.content }}", "{{ m.content if m.content is string }}")
-    for source in (PLAIN, ignoring):
-        assert trained(PARTS, source) == ["b</>"]
-    other = [{"type": "input_text", "text": "it"}, {"text": "'s"}]
-    for source in (PLAIN, PLAIN.replace("{{ m.content }}", "{{ '' + m.content }}")):
-        record = {"messages": [{"role": "user", "content": other}, talk("", "b")["messages"][1]]}
-        assert [document.text for document in made(record, source)] == [d.text for d in made(talk("it's", "b"), source)]
-    thinking = {"role": "user", "content": [{"type": "thinking", "thinking": "x"}, {"type": "text", "text": "y"}]}
-    with pytest.raises(Fault, match="takes no content in parts, as message 1 has it"):
-        trained({"messages": [thinking, talk("", "b")["messages"][1]]}, PLAIN)
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        ([{"type": "text", "text": " it's "}], "m.content if m.content is string else m.content[0].text | trim"),
+        ([{"type": "text", "text": " it's "}], "m.content if m.content is string"),
+        ([{"type": "input_text", "text": " it"}, {"text": "'s "}], "m.content"),
+        ([{"type": "input_text", "text": " it"}, {"text": "'s "}], "'' + m.content"),
+    ],
+)
+def test_parts_are_joined_where_the_template_takes_strings(content: list[Any], shown: str) -> None:
+    source = PLAIN.replace("m.content", shown)
+    [document] = documents({"messages": [{"role": "user", "content": content}, *talk("", "b")["messages"][1:]]}, source)
+    expected = "<user>it's</s>" if "trim" in shown else "<user> it's </s>"
+    assert document.text == expected + "<assistant>b</s>"
+    assert texts(document) == ["b</s>"]
 
 
 def test_a_call_without_content_is_rendered_by_templates_that_need_one() -> None:
     calls = [{"type": "function", "function": {"name": "f", "arguments": {}}}]
-    source = PLAIN.replace("{{ m.content }}", "{{ m.content | trim }}{{ m.tool_calls | tojson if m.tool_calls }}")
-    source = source.replace("m.content |", "(m.content + '') |")
+    source = PLAIN.replace("m.content", "(m.content + '') | trim }}{{ m.tool_calls | tojson if m.tool_calls")
     for content in ({"content": None}, {}, {"content": ""}):
         message = {"role": "assistant", "tool_calls": calls, **content}
         [text] = trained({"messages": [{"role": "user", "content": "?"}, message]}, source)
@@ -233,21 +198,15 @@ def test_a_call_without_content_is_rendered_by_templates_that_need_one() -> None
 def test_a_greeting_comes_first() -> None:
     source = "{% if messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}" + PLAIN
     greeting = [{"role": "assistant", "content": "Hello."}, *talk("Hi", "Ho")["messages"]]
-    assert trained({"messages": greeting}, source) == trained({"messages": greeting}, PLAIN)
-    assert trained({"messages": greeting}, source)[0].startswith("Hello.")
+    assert trained({"messages": greeting}, source) == ["Hello.</s>", "Ho</s>"]
 
 
 def test_strings_need_a_template_that_takes_them() -> None:
-    """Templates of models that see images find no parts in a string, and would train on the end of the turn alone."""
-    for_parts = PLAIN.replace("{{ m.content }}", "{% for p in m.content %}{{ p.text if p.type == 'text' }}{% endfor %}")
-    with pytest.raises(Fault, match="takes content in parts alone"):
-        trained(talk("a question", "an answer"), for_parts)
+    """Text that a template changes, or that all templates leave out, is none that it does not take."""
     parts = [{"role": role, "content": [{"type": "text", "text": role[0]}]} for role in ("user", "assistant")]
-    assert trained({"messages": parts}, for_parts) == ["a</>"]
-    # Text that a template changes, or that all templates leave out, is none that it does not take.
-    assert trained(talk("what?", "so"), PLAIN.replace("m.content", "m.content | upper")) == ["SO</>"]
-    hiding = PLAIN.replace("{{ m.content }}", "{{ m.content.split('</think>')[-1] }}")
-    assert trained(talk("a", "<think>a long thought</think> b"), hiding) == [" b</>"]
+    assert trained({"messages": parts}, FOR_PARTS) == ["a</s>"]
+    assert trained(talk("what?", "so"), PLAIN.replace("m.content", "m.content | upper")) == ["SO</s>"]
+    assert trained(talk("a", "<think>a long thought</think> b"), HIDING) == [" b</s>"]
 
 
 def test_a_long_conversation_is_rendered_until_its_seconds_are_over() -> None:
@@ -255,7 +214,7 @@ def test_a_long_conversation_is_rendered_until_its_seconds_are_over() -> None:
     turns = conversation_of(talk(*map(str, range(4000))))
     message = r"the chat template takes more than 0\.1 seconds for this conversation"
     with pytest.raises(Fault, match=message):
-        documents_of(turns, ChatTemplate(PLAIN, seconds=0.1), ends=Ends([], ["</>"]))
+        documents_of(turns, ChatTemplate(PLAIN, seconds=0.1), ends=ENDS)
 
 
 @given(
@@ -277,7 +236,7 @@ def test_a_token_trains_where_one_of_its_characters_does(sizes: list[int], gaps:
     assert token_mask(begins, ends, spans).tolist() == naive
 
 
-ALL_MARKED = "{% for m in messages %}<{{ m.role }}>{% generation %}{{ m.content }}{% endgeneration %}</>{% endfor %}"
+ALL_MARKED = "{% for m in messages %}<{{ m.role }}>{% generation %}{{ m.content }}{% endgeneration %}</s>{% endfor %}"
 
 
 def test_a_message_of_the_user_that_is_not_to_train_does_not_by_any_template() -> None:
@@ -285,7 +244,7 @@ def test_a_message_of_the_user_that_is_not_to_train_does_not_by_any_template() -
     assert trained(record, ALL_MARKED) == ["a", "b", "c", "d"]
     record["messages"][0]["train"] = False
     assert trained(record, ALL_MARKED) == ["b", "c", "d"]
-    assert trained(record, MARKED) == trained(record, PLAIN) == ["b</>", "d</>"]
+    assert trained(record, MARKED) == trained(record, PLAIN) == ["b</s>", "d</s>"]
     record["messages"][3]["train"] = False
     assert trained(record, ALL_MARKED) == ["b", "c"]
     with pytest.raises(Fault, match="no message of the assistant may"):
