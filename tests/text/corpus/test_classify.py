@@ -78,6 +78,7 @@ def test_other_encodings_are_named(tmp_path: Path) -> None:
         ("a.jsonl", b'{\n  "text": "a"\n}\n', "json", ""),
         ("a.json", b"[]", "json", ""),
         ("a.json", b'{"text": "a"}', "jsonl", ""),
+        ("a.json", b'[{"instruction": "a", "output": "b"}]', "json", ""),
         ("a.jsonl", b'{"text": "cut\n{"text": "a"}\n', "jsonl", ""),
         ("a.jsonl", b'\n\n{"text": "a"}\n', "jsonl", ""),
         ("a.txt", b"[see below]\n", "text", ""),

@@ -56,18 +56,6 @@ def test_messages_are_those_of_llama_factory(record: dict[str, Any]) -> None:
     assert talk.prompt == len(talk.messages) - 1
 
 
-KNOWN = [
-    (["instruction", "input", "output"], "--prompt instruction,input --completion output"),
-    (["instruction", "output", "text2"], "--prompt instruction --completion output"),
-    (["instruction", "input", "output", "history"], "--prompt instruction,input --completion output"),
-    (["definition", "inputs", "targets"], "--prompt definition,inputs --completion targets"),
-    (["content"], None),
-    (["prompt"], None),
-    (["answer", "context"], None),
-]
-"""Those that are not in test_public_layouts.py."""
-
-
 @pytest.mark.parametrize("known", fields.KNOWN, ids=lambda known: known.prompt)
 def test_every_known_layout_is_taken(known: fields.Known) -> None:
     """None stands behind another that has its names."""
@@ -75,22 +63,6 @@ def test_every_known_layout_is_taken(known: fields.Known) -> None:
         found = known_layout([known.prompt, *known.after, answer])
         assert found is not None
         assert (found.prompt, found.completion) == ((known.prompt, *known.after), answer)
-
-
-@pytest.mark.parametrize(("names", "options"), KNOWN)
-def test_well_known_names(names: list[str], options: str | None) -> None:
-    layout = known_layout(names)
-    assert (None if layout is None else as_typed(layout.shown())) == options
-
-
-@pytest.mark.parametrize(
-    "names", [["problem", "solution", "answer"], ["question", "context", "answer"], ["question", "choices", "answer"]]
-)
-def test_what_is_not_clear_is_asked_for(names: list[str], tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", [dict.fromkeys(names, "x")])
-    with pytest.raises(UsageError, match=r"a\.jsonl: the first record has .*: it is not clear which") as error:
-        packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
-    assert as_typed(error.value.remedy).startswith("say it, for example --prompt ")
 
 
 @pytest.mark.parametrize(
@@ -125,31 +97,6 @@ def test_one_of_prompt_and_answer_is_enough(
         assert one == stored(path, tmp_path / f"{name[2:]}-both", **options)
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
-@pytest.mark.parametrize(
-    ("field", "turns", "by_itself"),
-    [
-        ("conversation", [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}], True),
-        ("dialog", [{"input": "q", "output": "a"}], True),
-        ("chat", [{"human": "q", "assistant": "a"}], True),
-        ("conversations", ["q", "a"], True),
-        ("data", ["q", "a"], False),
-    ],
-)
-def test_turns_of_every_form_and_name(
-    tmp_path: Path, chat: dict[str, Any], name: str, field: str, turns: list[Any], by_itself: bool
-) -> None:
-    expected = stored([{"prompt": "q", "completion": "a"}], tmp_path / "expected", **chat)
-    path = write(tmp_path / name, [{"id": "1", field: turns}])
-    assert stored(path, tmp_path / "named", conversations=field, **chat) == expected
-    if by_itself:
-        assert stored(path, tmp_path / "s", **chat) == expected
-        assert load(tmp_path / "s")["options"]["conversations"] in (field, "auto")
-    else:
-        with pytest.raises(DataError, match=rf"no text field 'text'; there are id, {field}"):
-            packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
-
-
 RECORDS = [
     {"instruction": "Add.", "input": "1 + 1", "output": "2"},
     {"instruction": "Say Hi.", "input": "", "output": "Hi."},
@@ -167,11 +114,6 @@ def test_a_layout_is_read_from_every_format(tmp_path: Path, chat: dict[str, Any]
     odd = [{"q": "Add.", "more": "1 + 1", "a": "2"}, {"q": "Say Hi.", "more": "", "a": "Hi."}]
     path = write(tmp_path / f"odd{name[1:]}", odd)
     assert stored(path, tmp_path / "t", prompt="q,more", completion="a", **chat) == expected
-
-
-def test_an_array_of_questions_and_answers_alone_is_one_of_records(tmp_path: Path, chat: dict[str, Any]) -> None:
-    source = write(tmp_path / "a.json", [{"instruction": "a", "output": "b"}, {"instruction": "c", "output": "d"}])
-    assert len(stored(source, tmp_path / "s", **chat)) == 2
 
 
 def test_system_and_history_are_named(tmp_path: Path, chat: dict[str, Any]) -> None:
@@ -192,51 +134,17 @@ def test_a_record_without_an_answer_is_an_error(tmp_path: Path, chat: dict[str, 
         packtool.tokenize(path, tmp_path / "s", **chat, on_error="skip")
 
 
-PAIR = ("chosen", "rejected")
-
-
-@pytest.mark.parametrize(
-    ("record", "remedy"),
-    [
-        (
-            {"prompt": "a", "chosen": "b", "rejected": "c"},
-            "name the answer that is to train: --prompt prompt --completion chosen",
-        ),
-        (
-            {name: [{"role": "user", "content": "a"}, {"role": "assistant", "content": name}] for name in PAIR},
-            "name the answer that is to train: --conversations chosen",
-        ),
-    ],
-)
-def test_preference_pairs_are_named(tmp_path: Path, record: dict[str, Any], remedy: str) -> None:
-    for name in ("a.jsonl", "a.parquet"):
-        path = write(tmp_path / name, [record])
-        with pytest.raises(UsageError, match="the first record is a preference pair") as error:
-            packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
-        assert as_typed(error.value.remedy) == remedy
-
-
-def test_a_text_comes_before_a_layout(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", [{"text": "words", **RECORDS[0]}])
-    with pytest.warns(PacktoolWarning, match="has 'text' and 'instruction': the text is read") as caught:
-        packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
-    assert 'prompt="instruction,input", completion="output" to read these instead' in str(caught[0].message)
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet", "a.csv"])
-def test_a_text_with_an_answer_beside_it_is_read_alone_with_a_warning(tmp_path: Path, name: str) -> None:
-    path = write(tmp_path / name, [{"text": "many words", "summary": "words"}])
-    with pytest.warns(PacktoolWarning, match="'text' and 'summary': the text is read") as caught:
-        packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
-    assert 'prompt="text", completion="summary" to read both as a conversation' in str(caught[0].message).lower()
-
-
 TURNS = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+ASKED = [{"role": "user", "content": "q"}]
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
+        ({"messages": ASKED, "answer": "a", "solution": "b"}, "the record has both answer and solution"),
+        ({"messages": ASKED, "answer": ["a", "b"]}, r"answer is a list, of which one is to be named, such as --compl"),
+        ({"messages": ASKED, "answer": "a", "reasoning": "x y", "thinking": "y z"}, "both thinking and reasoning"),
+        ({"messages": ASKED, "answer": "<think>x</think>a", "reasoning": "y."}, "the answer has reasoning of its own"),
         ({"images": ["a.png"]}, "it has images, which are not read: conversations are text"),
         ({"audio": {"bytes": "x"}}, "it has audio, which are not read"),
         ({"tools": [{"name": "f"}], "functions": [{"name": "g"}]}, "the record has both tools and functions"),
@@ -265,12 +173,6 @@ def test_tools_in_a_message_are_for_templates_that_read_them(tmp_path: Path, cha
     assert len(stored([said], tmp_path / "s", **chat)) == 1
 
 
-def test_senders_of_any_case() -> None:
-    for sender in ("GPT", "chatgpt", "Bing", "model", "AI"):
-        shared = [{"from": "Human", "value": "a"}, {"from": sender, "value": "b"}]
-        assert list(conversation_of({"conversations": shared}).messages) == TURNS
-
-
 @pytest.mark.parametrize("name", ["functions", "tool_list", "tool_defs", "tool_definitions", "available_tools"])
 def test_other_names_of_tools(name: str) -> None:
     wrapped = {"type": "function", "function": {"name": "f"}}
@@ -280,7 +182,9 @@ def test_other_names_of_tools(name: str) -> None:
 
 
 def test_turns_of_other_forms_are_read_under_every_name() -> None:
-    shared = [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]
+    for sender in ("gpt", "GPT", "chatgpt", "Bing", "model", "AI"):
+        shared = [{"from": "Human", "value": "a"}, {"from": sender, "value": "b"}]
+        assert list(conversation_of({"conversations": shared}).messages) == TURNS
     for given_ in (shared, TURNS, json.dumps(TURNS), json.dumps(shared)):
         for name in ("messages", "conversations"):
             assert list(conversation_of({name: given_}).messages) == TURNS
@@ -340,40 +244,18 @@ def test_every_field_is_named_by_its_path(tmp_path: Path, chat: dict[str, Any], 
         packtool.tokenize(path, tmp_path / "x", tokenizer=ASSET, text_field="answers.text[9]")
 
 
-ASKED = [{"role": "user", "content": "q"}]
-
-
 @pytest.mark.parametrize(
-    ("record", "last"),
+    ("record", "answer"),
     [
-        *(({"messages": ASKED, name: "a"}, {"role": "assistant", "content": "a"}) for name in ("completion", "answer")),
-        ({"conversations": [{"from": "human", "value": "q"}], "response": "a"}, {"role": "assistant", "content": "a"}),
-        (
-            {"messages": [*ASKED, {"role": "assistant", "content": "a"}], "answer": "b"},
-            {"role": "assistant", "content": "a"},
-        ),
-        (
-            {"messages": [*TURNS, *ASKED], "completion": [{"role": "assistant", "content": "c"}]},
-            {"role": "assistant", "content": "c"},
-        ),
+        ({"messages": ASKED, "completion": "a"}, "a"),
+        ({"messages": ASKED, "answer": "a"}, "a"),
+        ({"conversations": [{"from": "human", "value": "q"}], "response": "a"}, "a"),
+        ({"messages": TURNS, "answer": "c"}, "b"),
+        ({"messages": [*TURNS, *ASKED], "completion": [{"role": "assistant", "content": "c"}]}, "c"),
     ],
 )
-def test_an_answer_beside_a_question_is_read(record: dict[str, Any], last: dict[str, Any]) -> None:
-    assert conversation_of(record).messages[-1] == last
-
-
-@pytest.mark.parametrize(
-    ("record", "message"),
-    [
-        ({"messages": ASKED, "answer": "a", "solution": "b"}, "the record has both answer and solution"),
-        ({"messages": ASKED, "answer": ["a", "b"]}, r"answer is a list, of which one is to be named, such as --compl"),
-        ({"prompt": "q", "completion": "a", "reasoning": "x y", "thinking": "y z"}, "both thinking and reasoning"),
-        ({"prompt": "q", "completion": "<think>x</think>a", "reasoning": "y."}, "the answer has reasoning of its own"),
-    ],
-)
-def test_what_is_read_twice_is_refused(record: dict[str, Any], message: str) -> None:
-    with pytest.raises(Fault, match=message):
-        conversation_of(record)
+def test_an_answer_beside_a_question_is_read(record: dict[str, Any], answer: str) -> None:
+    assert conversation_of(record).messages[-1] == {"role": "assistant", "content": answer}
 
 
 def test_reasoning_beside_an_answer_is_read(tmp_path: Path, chat: dict[str, Any]) -> None:
@@ -382,50 +264,8 @@ def test_reasoning_beside_an_answer_is_read(tmp_path: Path, chat: dict[str, Any]
             assert conversation_of({**record, name: "Hm."}).messages[-1]["reasoning_content"] == "Hm."
     told = conversation_of({"prompt": "q", "completion": "<think>Hm.</think>a", "reasoning": "Hm."})
     assert "reasoning_content" not in told.messages[-1]
-    chat["chat_template"].write_text(
-        chat["chat_template"].read_text().replace("{{ m.content }}", "{{ m.thinking }}{{ m.content }}")
-    )
     expected = stored([{"prompt": "q", "completion": "a", "thinking": "Hm."}], tmp_path / "expected", **chat)
     for name in ("a.jsonl", "a.parquet"):
         path = write(tmp_path / name, [{"question": "q", "Complex_CoT": ["Hm."], "answer": "a"}])
-        named: dict[str, Any] = {"reasoning_field": "Complex_CoT[0]"}
-        assert stored(path, tmp_path / name[2:], **named, **chat) == expected
+        assert stored(path, tmp_path / name[2:], reasoning_field="Complex_CoT[0]", **chat) == expected
         assert load(tmp_path / name[2:])["options"]["reasoning_field"] == "Complex_CoT[0]"
-
-
-@pytest.mark.parametrize(
-    ("record", "what"),
-    [
-        (
-            {"question": "q", "answer": "a", "Complex_CoT": "Let me see."},
-            "Complex_CoT (the name of reasoning) is not read",
-        ),
-        (
-            {"question": "q", "answer": "a", "system_note": "Be brief."},
-            "system_note (the name of a system's text) is not",
-        ),
-        ({"question": "q", "answer": "a", "notes": "w " * 40}, "notes (a long text) is not read"),
-        ({"question": "q", "answer": "a", "past": TURNS}, "past (messages) is not read"),
-        (
-            {"text": "words", "raw": "w " * 40, "model_answer": "x"},
-            "raw (a long text), model_answer (the name of an answer)",
-        ),
-        ({"messages": TURNS, "mask_history": "x", "train_loss": 0.5}, "train_loss (the name of a mark) is not read"),
-    ],
-)
-def test_what_is_hardly_left_out_on_purpose_is_warned_of(
-    tmp_path: Path, chat: dict[str, Any], record: dict[str, Any], what: str
-) -> None:
-    options = {"tokenizer": ASSET} if "text" in record else chat
-    for name in ("a.jsonl", "a.parquet"):
-        with pytest.warns(PacktoolWarning) as caught:
-            packtool.tokenize(write(tmp_path / name, [record]), tmp_path / name[2:], **options)
-        assert f"of the first record, {what}" in str(caught[0].message)
-
-
-def test_a_text_that_the_first_record_lacks_belongs_to_the_prompt(tmp_path: Path, chat: dict[str, Any]) -> None:
-    records = [{"instruction": "Hi.", "output": "Ho."}, {"instruction": "Add.", "input": "1 + 1", "output": "2"}]
-    expected = [{"prompt": "Hi.", "completion": "Ho."}, {"prompt": "Add.\n1 + 1", "completion": "2"}]
-    assert stored(write(tmp_path / "a.jsonl", records), tmp_path / "s", **chat) == stored(
-        expected, tmp_path / "expected", **chat
-    )

@@ -6,6 +6,7 @@ options that the refusal shows, "" where it shows none.
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -18,110 +19,67 @@ import packtool
 from packtool.errors import DataError, PacktoolError
 from packtool.formats.token_store import TokenStore
 from packtool.warnings import PacktoolWarning
+from tests.text.corpus.conftest import SHOWING
 from tests.text.corpus.reading import write
 from tests.text.tokenizing.runs import ASSET, documents
 
 Q, A, R, S = "What is it all?", "It is so.", "Let me think a bit.", "Be quite brief."
 TALK = [{"role": "user", "content": Q}, {"role": "assistant", "content": A}]
+IN_PARTS = [{"role": turn["role"], "content": [{"text": turn["content"]}]} for turn in TALK]
 SHARED = [{"from": "human", "value": Q}, {"from": "gpt", "value": A}]
+OTHERS = [{"author": "x", "text": "y"}]
 TOLD = "user:What is it all? assistant:It is so."
 THOUGHT = "user:What is it all? assistant:(Let me think a bit.)It is so."
 BRIEF = f"system:{S} {TOLD}"
+EARLIER = f"user:Hello you assistant:Hi there {TOLD}"
+
+PAIRS = (
+    *("instruction → output", "question → answer", "query → response", "problem → solution", "document → summary"),
+    *("dialogue → summary", "article → highlights", "article → abstract", "input → target", "inputs → targets"),
+    *("Context → Response", "input_text → output_text"),
+)
+"""Sets of a prompt and its answer alone, as the line says what is read."""
 
 READ: dict[str, tuple[dict[str, Any], str, str]] = {
+    **{line: (dict(zip(line.split(" → "), (Q, A), strict=True)), TOLD, line) for line in PAIRS},
     "tulu-3-sft-mixture": ({"id": "x", "messages": TALK, "source": "ai2"}, TOLD, "messages; not read: id, source"),
     "SlimOrca": ({"conversations": [{"from": "system", "value": S, "weight": None}, *SHARED]}, BRIEF, "conversations"),
-    "OpenHermes-2.5": (
-        {"conversations": SHARED, "custom_instruction": None, "language": None, "idx": None},
-        TOLD,
-        "conversations",
-    ),
-    "OpenOrca": (
-        {"id": "1", "system_prompt": S, "question": Q, "response": A},
-        BRIEF,
-        "question, system_prompt → response",
-    ),
+    "OpenHermes-2.5": ({"conversations": SHARED, "custom_instruction": None}, TOLD, "conversations"),
+    "OpenOrca": ({"system_prompt": S, "question": Q, "response": A}, BRIEF, "question, system_prompt → response"),
     "ultrachat_200k": ({"prompt": Q, "prompt_id": "1", "messages": TALK}, TOLD, "messages; not read: prompt"),
-    "no_robots": ({"prompt": Q, "prompt_id": "1", "messages": TALK, "category": "Chat"}, TOLD, "messages; not read"),
     "alpaca": ({"instruction": Q, "input": "", "output": A, "text": None}, TOLD, "instruction"),
-    "dolly": ({"instruction": Q, "context": "", "response": A, "category": "qa"}, TOLD, "instruction"),
-    "CodeAlpaca": ({"instruction": Q, "output": A}, TOLD, "instruction → output"),
-    "gsm8k": ({"question": Q, "answer": A}, TOLD, "question → answer"),
     "MetaMathQA": ({"type": "GSM", "query": Q, "original_question": "x", "response": A}, TOLD, "query → response"),
     "NuminaMath-CoT": ({"source": "amc", "problem": Q, "solution": A, "messages": TALK}, TOLD, "messages; not read"),
     "OpenMathInstruct-2": (
-        {"problem": Q, "generated_solution": A, "expected_answer": "2", "problem_source": "x"},
+        {"problem": Q, "generated_solution": A, "expected_answer": "2"},
         TOLD,
         "not read: expected_answer",
     ),
-    "medical-o1": (
-        {"Question": Q, "Complex_CoT": R, "Response": A},
-        TOLD,
-        "Question → Response; not read: Complex_CoT",
-    ),
+    "medical-o1": ({"Question": Q, "Complex_CoT": R, "Response": A}, TOLD, "Response; not read: Complex_CoT"),
     "OpenThoughts": ({"system": S, "conversations": SHARED}, BRIEF, "conversations, system"),
-    "s1K": (
-        {"question": Q, "solution": A, "thinking_trajectories": [R], "cot_type": "m"},
-        TOLD,
-        "not read: thinking_traj",
-    ),
-    "dolphin-r1": (
-        {"messages": TALK[:1], "reasoning": R, "answer": A, "model": "m"},
-        THOUGHT,
-        "messages, reasoning, answer",
-    ),
+    "s1K": ({"question": Q, "solution": A, "thinking_trajectories": [R]}, TOLD, "not read: thinking_trajectories"),
+    "dolphin-r1": ({"messages": TALK[:1], "reasoning": R, "answer": A}, THOUGHT, "messages, reasoning, answer"),
     "reasoning beside an answer": (
         {"prompt": Q, "completion": A, "reasoning_content": R},
         THOUGHT,
         "prompt → reasoning_content, completion",
     ),
-    "Bespoke-Stratos": ({"system": S, "conversations": SHARED, "id": 1}, BRIEF, "not read: id"),
-    "glaive-code-assistant": ({"question": Q, "answer": A, "answer_type": None}, TOLD, "question → answer"),
-    "evol-codealpaca": ({"instruction": Q, "output": A}, TOLD, "instruction → output"),
-    "Magicoder-OSS": (
-        {"lang": "py", "raw_index": 1, "problem": Q, "solution": A, "seed": "x"},
-        TOLD,
-        "problem → solution",
-    ),
-    "WizardLM_evol": ({"conversations": SHARED, "idx": "a"}, TOLD, "conversations; not read: idx"),
     "LIMA": ({"conversations": [Q, A], "source": "stackexchange"}, TOLD, "conversations; not read: source"),
-    "xsum": ({"document": Q, "summary": A, "id": "1"}, TOLD, "document → summary"),
-    "samsum": ({"id": "1", "dialogue": Q, "summary": A}, TOLD, "dialogue → summary"),
-    "cnn_dailymail": ({"article": Q, "highlights": A, "id": "1"}, TOLD, "article → highlights"),
-    "scientific_papers": ({"article": Q, "abstract": A, "section_names": "i"}, TOLD, "article → abstract"),
-    "lmsys-chat-1m": (
-        {"conversation_id": "1", "model": "m", "conversation": TALK, "turn": 1, "language": "en", "redacted": False},
-        TOLD,
-        "conversation; not read",
-    ),
-    "WildChat": (
-        {"conversation_hash": "1", "model": "m", "conversation": TALK, "toxic": False},
-        TOLD,
-        "conversation; not read",
-    ),
+    "lmsys-chat-1m": ({"conversation": TALK, "turn": 1, "language": "en"}, TOLD, "conversation; not read"),
     "capybara": ({"source": "x", "conversation": [{"input": Q, "output": A}]}, TOLD, "conversation; not read: source"),
-    "belle": ({"instruction": Q, "input": "", "output": A}, TOLD, "instruction"),
-    "firefly": ({"kind": "NLI", "input": Q, "target": A}, TOLD, "input → target; not read: kind"),
+    "rounds": ({"id": "1", "chat": [{"human": Q, "assistant": A}]}, TOLD, "chat; not read: id"),
     "synthetic_text_to_sql": (
-        {"id": 1, "sql_prompt": Q, "sql_context": "", "sql": A, "sql_explanation": "x"},
+        {"sql_prompt": Q, "sql_context": "", "sql": A, "sql_explanation": "x"},
         TOLD,
-        "→ sql",
+        "sql; not read: sql_explanation",
     ),
-    "apps": ({"problem_id": 1, "question": Q, "solution": A}, TOLD, "question → solution"),
-    "orca-math": ({"question": Q, "answer": A}, TOLD, "question → answer"),
-    "mental_health_counseling": ({"Context": Q, "Response": A}, TOLD, "Context → Response"),
-    "flan": ({"inputs": Q, "targets": A, "task_source": "F", "task_name": "t"}, TOLD, "inputs → targets"),
     "KTO": ({"prompt": Q, "completion": A, "label": True}, TOLD, "prompt, label → completion"),
     "toolace": (
         {"system": S, "conversations": [{"from": "user", "value": Q}, {"from": "assistant", "value": A}]},
         BRIEF,
         "conversations, system",
     ),
-    "UltraFeedback, binarized": (
-        {"prompt": Q, "messages": TALK, "chosen": TALK, "rejected": TALK, "score_chosen": 1.0},
-        TOLD,
-        "messages",
-    ),
+    "UltraFeedback, binarized": ({"prompt": Q, "messages": TALK, "chosen": TALK, "rejected": TALK}, TOLD, "messages"),
     "OpenAI fine-tuning": (
         {"messages": [{"role": "system", "content": S}, *TALK], "parallel_tool_calls": False},
         BRIEF,
@@ -133,16 +91,34 @@ READ: dict[str, tuple[dict[str, Any], str, str]] = {
         THOUGHT,
         "messages",
     ),
+    "Bedrock": ({"system": [{"text": S}], "messages": IN_PARTS}, BRIEF, "messages, system"),
+    "Gemini": (
+        {
+            "systemInstruction": {"parts": [{"text": S}]},
+            "contents": [{"role": "user", "parts": [{"text": Q}]}, {"role": "model", "parts": [{"text": A}]}],
+        },
+        BRIEF,
+        "contents, systemInstruction",
+    ),
+    "Cohere, older": (
+        {"chat_history": [{"role": "USER", "message": Q}, {"role": "CHATBOT", "message": A}]},
+        TOLD,
+        "chat_history",
+    ),
+    "Cohere, newer": ({"messages": [TALK[0], {"role": "Chatbot", "content": A}]}, TOLD, "messages"),
+    "texts of messages": ({"messages": [{"role": "human", "text": Q}, {"role": "gpt", "text": A}]}, TOLD, "messages"),
+    "a sequence of datasets": ({"conversations": {"from": ["human", "gpt"], "value": [Q, A]}}, TOLD, "conversations"),
+    "a sequence of messages": ({"messages": {"role": ["user", "assistant"], "content": [Q, A]}}, TOLD, "messages"),
+    "XTuner": ({"conversation": [{"system": S, "input": Q, "output": A}]}, BRIEF, "conversation"),
+    "P3": (
+        {"inputs": [1, 2], "inputs_pretokenized": Q, "targets": [3], "targets_pretokenized": A},
+        TOLD,
+        "inputs_pretokenized → targets_pretokenized",
+    ),
     "a thought in an object": ({"messages": [TALK[0], {**TALK[1], "reasoning": {"content": R}}]}, THOUGHT, "messages"),
     "a thought under another name": ({"messages": [TALK[0], {**TALK[1], "cot": R}]}, THOUGHT, "messages"),
-    "the same beside an answer": ({"prompt": Q, "completion": A, "cot": R}, THOUGHT, "prompt → cot, completion"),
     "parts of a thought": (
-        {
-            "messages": [
-                {**TALK[0], "content": [{"text": Q}]},
-                {**TALK[1], "content": [{"type": "thinking", "thinking": R}, {"text": A}]},
-            ]
-        },
+        {"messages": [IN_PARTS[0], {**TALK[1], "content": [{"type": "thinking", "thinking": R}, {"text": A}]}]},
         THOUGHT,
         "messages",
     ),
@@ -150,7 +126,7 @@ READ: dict[str, tuple[dict[str, Any], str, str]] = {
     "calls as JSON": ({"messages": [TALK[0], {**TALK[1], "tool_calls": "[]"}]}, TOLD, "messages"),
     "previous turns": (
         {"question": Q, "answer": A, "previous_turns": [["Hello you", "Hi there"]]},
-        f"user:Hello you assistant:Hi there {TOLD}",
+        EARLIER,
         "question, previous_turns → answer",
     ),
     "sys": ({"sys": S, "messages": TALK}, BRIEF, "messages, sys"),
@@ -159,13 +135,15 @@ READ: dict[str, tuple[dict[str, Any], str, str]] = {
         BRIEF,
         "not read: reasoning",
     ),
-    "history": (
-        {"instruction": Q, "output": A, "history": [["Hello you", "Hi there"]]},
-        f"user:Hello you assistant:Hi there {TOLD}",
-        "instruction, history → output",
+    "comments": (
+        {"messages": TALK, "comments": OTHERS, "choices": ["a"], "answers": ["b"]},
+        TOLD,
+        "messages; not read",
     ),
+    "a thread": ({"question": Q, "answer": A, "thread": OTHERS, "answers": ["b"]}, TOLD, "question → answer; not read"),
+    "other responses": ({"prompt": Q, "completion": A, "response_1": "a"}, TOLD, "completion; not read: response_1"),
 }
-"""By the names of public sets: a record, what is read of it, and the line that says so."""
+"""By the names of public sets and interfaces: a record, what is read of it, and the line that says so."""
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "self-instruct": (
@@ -177,11 +155,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "--prompt message --completion response --system preamble --history chat_history",
     ),
     "squad": (
-        {"id": "1", "title": "t", "context": "c", "question": Q, "answers": {"text": [A], "answer_start": [0]}},
+        {"title": "t", "context": "c", "question": Q, "answers": {"text": [A], "answer_start": [0]}},
         "--prompt context,question --completion 'answers.text[0]'",
     ),
     "hc3": (
-        {"id": "0", "question": Q, "human_answers": [A], "chatgpt_answers": [A]},
+        {"question": Q, "human_answers": [A], "chatgpt_answers": [A]},
         "--prompt question --completion 'human_answers[0]'",
     ),
     "natural questions, open": ({"question": Q, "answer": [A]}, "--prompt question --completion 'answer[0]'"),
@@ -193,15 +171,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"question": Q, "question_id": "1", "answer": {"aliases": [A], "value": A}},
         "--prompt question --completion answer.value",
     ),
-    "arc": ({"id": "1", "question": Q, "choices": {"text": [A], "label": ["A"]}, "answerKey": "A"}, ""),
+    "arc": ({"question": Q, "choices": {"text": [A], "label": ["A"]}, "answerKey": "A"}, ""),
     "mmlu": ({"question": Q, "subject": "x", "choices": ["a", A], "answer": 1}, ""),
     "hh-rlhf": ({"chosen": f"Human: {Q}", "rejected": "b"}, "--text-field chosen"),
-    "orca_dpo_pairs": (
-        {"system": S, "question": Q, "chosen": A, "rejected": "b"},
-        "--prompt question --completion chosen",
-    ),
+    "orca_dpo_pairs": ({"question": Q, "chosen": A, "rejected": "b"}, "--prompt question --completion chosen"),
+    "a pair of conversations": ({"chosen": TALK, "rejected": TALK}, "--conversations chosen"),
     "shp": (
-        {"post_id": "1", "history": Q, "human_ref_A": A, "human_ref_B": "b", "labels": 1},
+        {"history": Q, "human_ref_A": A, "human_ref_B": "b", "labels": 1},
         "--prompt history --completion human_ref_A",
     ),
     "oasst1": ({"message_id": "1", "parent_id": "0", "role": "prompter", "lang": "en", "body": Q}, ""),
@@ -216,21 +192,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "--prompt problem --completion deepseek_solution --reasoning-field deepseek_reasoning",
     ),
     "dialogues with a summary": ({"dialogue": [Q, A], "summary": "They talk."}, "--conversations dialogue"),
-    "oasst2, as trees": (
-        {"message_tree_id": "1", "prompt": {"text": "It was so.", "replies": [{"text": Q, "role": "assistant"}]}},
-        "",
-    ),
+    "oasst2, as trees": ({"prompt": {"text": "It was so.", "replies": [{"text": Q, "role": "assistant"}]}}, ""),
     "Anthropic batch": ({"custom_id": "1", "params": {"model": "m", "system": S, "messages": TALK}}, ""),
     "Super-NaturalInstructions": (
-        {
-            "Definition": [S],
-            "Instances": [{"id": "1", "input": Q, "output": [A]}],
-            "Examples": [{"input": Q, "output": A}],
-        },
+        {"Definition": [S], "Instances": [{"input": Q, "output": [A]}], "Examples": [{"input": Q, "output": A}]},
         "--prompt 'Definition[0],Instances[0].input' --completion 'Instances[0].output[0]'",
     ),
     "soda": ({"head": "x", "dialogue": [Q, A], "speakers": ["a", "b"]}, "--conversations dialogue"),
-    "daily_dialog": ({"dialog": [Q, A], "act": [1, 2], "emotion": [0, 0]}, "--conversations dialog"),
     "a text beside a conversation": (
         {"topic": "what may be asked", "conversation": TALK},
         "--conversations conversation",
@@ -245,7 +213,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "wmt": ({"translation": {"de": Q, "en": A}}, ""),
     "ifeval": ({"key": 1, "prompt": Q, "instruction_id_list": ["x"]}, ""),
+    "an answer alone": ({"answer": A, "context": "c"}, ""),
     "two solutions": ({"problem": Q, "solution": A, "answer": "2"}, "--prompt problem --completion"),
+    "a context before an answer": (
+        {"question": Q, "context": "c", "answer": A},
+        "--prompt context,question --completion answer",
+    ),
+    "choices in a text": (
+        {"question": Q, "choices": "c", "answer": A},
+        "--prompt choices,question --completion answer",
+    ),
     "boolq": ({"question": Q, "passage": "p", "answer": True}, "--prompt passage,question --completion answer"),
     "a tree of instructions": (
         {"id": "1", "parent_id": "0", "instruction": Q, "output": A},
@@ -256,10 +233,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "OpenAI batch": ({"custom_id": "1", "body": {"messages": TALK}}, "--conversations body.messages"),
     "OpenAI batch, answered": ({"custom_id": "1", "response": {"body": {"id": "1"}}}, ""),
     "segments with labels": ({"segments": [{"label": True, "text": A}]}, ""),
-    "xlam": (
-        {"query": Q, "answers": '[{"name": "f"}]', "tools": '[{"name": "f"}]'},
-        "--prompt query --completion answers",
-    ),
+    "xlam": ({"query": Q, "answers": '[{"name": "f"}]'}, "--prompt query --completion answers"),
     "claude, exported": (
         {"chat_messages": [{"sender": "human", "text": Q}, {"sender": "assistant", "text": A}]},
         "--conversations chat_messages --message-fields sender,text",
@@ -277,10 +251,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"instruction": Q, "completions": [{"model": "m", "response": A}]},
         "--prompt instruction --completion 'completions[0].response'",
     ),
-    "several responses": (
-        {"prompt": [{"role": "user", "content": Q}], "responses": [A, A]},
-        "--prompt prompt --completion 'responses[0]'",
-    ),
+    "several responses": ({"prompt": TALK[:1], "responses": [A, A]}, "--prompt prompt --completion 'responses[0]'"),
     "hellaswag": ({"ctx": Q, "endings": ["no", A], "label": "1"}, ""),
     "medqa": ({"question": Q, "options": {"A": "no", "B": A}, "answer_idx": "B", "answer": A}, ""),
     "PKU-SafeRLHF": ({"prompt": Q, "response_0": A, "response_1": "b"}, "--prompt prompt --completion response_0"),
@@ -292,12 +263,20 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "RAGBench": ({"question": Q, "documents": ["d"], "response": A}, ""),
     "MS MARCO": ({"query": Q, "answers": [A], "passages": {"passage_text": ["p"], "is_selected": [1]}}, ""),
     "PubMedQA": ({"question": Q, "context": {"contexts": ["c"]}, "long_answer": A, "final_decision": "yes"}, ""),
-    "verl": ({"prompt": [{"role": "user", "content": Q}], "reward_model": {"style": "rule"}}, ""),
+    "verl": ({"prompt": TALK[:1], "reward_model": {"style": "rule"}}, ""),
 }
 """By the names of public sets: a record that is not read by itself, and the options that its message shows."""
 
+REASONS = {
+    "missing-text": "",
+    "preference-pairs": "the first record is a preference pair. Name the answer that is to train: ",
+    "unclear-fields": "it is not clear which are the prompt and the answer. (Say it, for example --prompt |Name both)",
+    "unread-layout": "the first record ",
+}
+"""By the codes of errors: what their messages say."""
 
 PAIR = {"instruction": Q, "output": A}
+LONG = "w " * 40
 WARNED: dict[str, tuple[dict[str, Any], str]] = {
     "history": ({"messages": TALK, "history": [["Hello", "Hi"]]}, "history (the name of earlier turns) is not read"),
     "context": ({"messages": TALK, "context": "It was so."}, "context (the name of a context) is not read"),
@@ -305,24 +284,41 @@ WARNED: dict[str, tuple[dict[str, Any], str]] = {
     "OpenAI responses": ({"messages": TALK, "instructions": S}, "instructions (the name of a question) is not read"),
     "COIG": ({"instruction": S, "conversations": SHARED}, "instruction (the name of a question) is not read"),
     "a history that is a text": ({"instruction": Q, "output": A, "history": "It was so."}, "history (the name of"),
-    "contexts": ({"question": Q, "answer": A, "contexts": ["It was so."]}, "contexts (the name of a context)"),
     "a schema": (
         {"question": Q, "answer": A, "table_schema": "CREATE TABLE t"},
         "table_schema (the name of a context)",
     ),
-    "starter code": ({"question": Q, "answer": A, "starter_code": "def f():"}, "starter_code (the name of a context)"),
-    "s1K": (
-        {"question": Q, "solution": A, "attempt": "It may be so.", "cot_type": "math"},
-        "of the first record, attempt (the name of an answer) is not read",
-    ),
+    "s1K": ({"question": Q, "solution": A, "attempt": "It may be so."}, "of the first record, attempt (the name of an"),
     "RAG": ({"messages": TALK, "ctxs": [{"title": "t", "text": "It was so."}]}, "ctxs (the name of a context)"),
-    "musique": (
-        {"question": Q, "answer": A, "paragraphs": [{"title": "t", "paragraph_text": "It was so."}]},
-        "paragraphs (the name of a context) is not read",
-    ),
     "a sentence to translate": (
         {"source": "It was so.", "target": A, "instruction": Q},
         "source (the name of a question)",
+    ),
+    "reasoning": ({**PAIR, "Complex_CoT": R}, "Complex_CoT (the name of reasoning) is not read"),
+    "a note": ({**PAIR, "system_note": S}, "system_note (the name of a system's text) is not"),
+    "a long text": ({**PAIR, "notes": LONG}, "notes (a long text) is not read"),
+    "turns": ({**PAIR, "past": [*TALK, {"role": "user", "content": R}]}, "past (messages) is not read"),
+    "a mark": (
+        {"messages": TALK, "mask_history": "x", "train_loss": 0.5},
+        "train_loss (the name of a mark) is not read",
+    ),
+    "beside a text": (
+        {"text": TOLD, "raw": LONG, "model_answer": "x"},
+        "raw (a long text), model_answer (the name of an answer)",
+    ),
+    "a text and a layout": (
+        {"text": TOLD, "instruction": Q, "input": R, "output": A},
+        "has 'text' and 'instruction': the text is read. Give "
+        'prompt="instruction,input", completion="output" to read these instead',
+    ),
+    "a text and its answer": (
+        {"text": TOLD, "summary": A},
+        "'text' and 'summary': the text is read. "
+        'Give prompt="text", completion="summary" to read both as a conversation',
+    ),
+    "a text of a tree": (
+        {"message_id": "1", "parent_id": "0", "text": TOLD, "role": "prompter"},
+        "one message of a tree, as OpenAssistant stores them: each 'text' is read by itself",
     ),
     "AM-DeepSeek-R1-Distilled": (
         {"messages": [TALK[0], {**TALK[1], "info": {"reference_answer": "It was so."}}]},
@@ -353,17 +349,13 @@ WARNED: dict[str, tuple[dict[str, Any], str]] = {
         "of the first record, chosen (messages) is not read",
     ),
     "a word of material": ({"question": Q, "answer": A, "hint": "H"}, "hint (the name of a context) is not read"),
-    "passages": ({"question": Q, "answer": A, "passages": ["P"]}, "passages (the name of a context) is not read"),
     "calls": ({**PAIR, "tool_calls": [{"name": "f"}]}, "tool_calls (the name of calls) is not read"),
-    "a premise": ({"question": Q, "answer": A, "premise": "P"}, "premise (the name of a context) is not read"),
-    "a rationale of a message": (
-        {"messages": [TALK[0], {**TALK[1], "rationale": R}]},
-        "nothing reads rationale of a message (1 conversation)",
-    ),
 }
 """Records of which something is left out that hardly is on purpose, and the warning."""
+
 LATER: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "history": (PAIR, {"history": [["Hello", "Hi"]]}, f"user:Hello assistant:Hi {TOLD}"),
+    "a text of the prompt": (PAIR, {"input": R}, f"user:{Q} {R} assistant:{A}"),
+    "history": (PAIR, {"history": [["Hello you", "Hi there"]]}, EARLIER),
     "history, usual names": ({"prompt": Q, "completion": A}, {"history": [TALK[0]]}, f"user:{Q} {TOLD}"),
     "system": (PAIR, {"system_prompt": S}, BRIEF),
     "reasoning": (PAIR, {"cot": R}, THOUGHT),
@@ -379,21 +371,6 @@ LATER: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 """A record, what a later one has besides, and what is read of that, or why it is refused."""
 
 
-SHOWING = (
-    "{# think, call and function are words of this template #}"
-    "{% for m in messages %}{{ m.role }}:{{ '(' ~ m.reasoning_content ~ ')' if m.reasoning_content }}{{ m.content }}"
-    "{{ '<|endoftext|>' if m.role == 'assistant' }} "
-    "{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"
-)
-
-
-@pytest.fixture
-def reasoned(tmp_path: Path) -> dict[str, Any]:
-    """Options of `tokenize` with a template that shows reasoning."""
-    (tmp_path / "t.jinja").write_text(SHOWING)
-    return {"tokenizer": ASSET, "chat_template": tmp_path / "t.jinja", "workers": 1, "on_error": "fail"}
-
-
 def told(place: Path) -> list[str]:
     """The text of each document of a store, in one line."""
     tokenizer = Tokenizer.from_file(str(ASSET))
@@ -402,13 +379,14 @@ def told(place: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
 @pytest.mark.parametrize("dataset", READ)
-def test_what_is_read_is_said(tmp_path: Path, reasoned: dict[str, Any], dataset: str, name: str) -> None:
+def test_what_is_read_is_said(tmp_path: Path, chat: dict[str, Any], dataset: str, name: str) -> None:
     record, expected, line = READ[dataset]
     path = write(tmp_path / name, [record] * 2)
     with catch_warnings():
         simplefilter("ignore")
-        result = packtool.tokenize(path, tmp_path / "s", **reasoned)
+        result = packtool.tokenize(path, tmp_path / "s", **chat)
     assert told(tmp_path / "s") == [expected] * 2
+    assert result.counts["trained_tokens"] > 0
     options = TokenStore(tmp_path / "s").manifest.options
     said = f"{options['read']}; not read: {', '.join(options['not_read'])}"
     assert line in said
@@ -421,20 +399,21 @@ def test_what_is_read_is_said(tmp_path: Path, reasoned: dict[str, Any], dataset:
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
 @pytest.mark.parametrize("dataset", REFUSED)
 def test_what_is_not_read_is_refused_with_options_that_read_it(
-    tmp_path: Path, reasoned: dict[str, Any], dataset: str, name: str
+    tmp_path: Path, chat: dict[str, Any], dataset: str, name: str
 ) -> None:
     record, options = REFUSED[dataset]
     path = write(tmp_path / name, [record] * 2)
     with pytest.raises(PacktoolError) as error:
-        packtool.tokenize(path, tmp_path / "s", tokenizer=reasoned["tokenizer"])
-    assert error.value.code in ("unread-layout", "unclear-fields", "preference-pairs", "missing-text")
-    assert options in error.value.typed()
+        packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
+    said = error.value.typed()
+    assert re.search(REASONS[error.value.code], said)
+    assert options in said
     words = shlex.split(options)
     if len(words) > 2 or "--conversations" in words:
         if words[-1] == "--completion":
             words.append("solution")
         named = {word[2:].replace("-", "_"): value for word, value in zip(words[::2], words[1::2], strict=True)}
-        packtool.tokenize(path, tmp_path / "s", **reasoned, **named, tool_calls="drop")
+        packtool.tokenize(path, tmp_path / "s", **chat, **named, tool_calls="drop")
         assert TokenStore(tmp_path / "s").manifest.counts["trained_tokens"] > 0
         lines = told(tmp_path / "s")
         assert len(lines) == 2
@@ -443,10 +422,11 @@ def test_what_is_not_read_is_refused_with_options_that_read_it(
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
 @pytest.mark.parametrize("case", WARNED)
-def test_what_is_left_out_is_warned_of(tmp_path: Path, reasoned: dict[str, Any], case: str, name: str) -> None:
+def test_what_is_left_out_is_warned_of(tmp_path: Path, chat: dict[str, Any], case: str, name: str) -> None:
     record, message = WARNED[case]
+    options = {"tokenizer": ASSET} if "text" in record else chat
     with pytest.warns(PacktoolWarning) as caught:
-        packtool.tokenize(write(tmp_path / name, [record]), tmp_path / "s", **reasoned)
+        packtool.tokenize(write(tmp_path / name, [record]), tmp_path / "s", **options)
     assert message in str(caught[0].message)
     assert told(tmp_path / "s") == [TOLD]
 
@@ -454,24 +434,24 @@ def test_what_is_left_out_is_warned_of(tmp_path: Path, reasoned: dict[str, Any],
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
 @pytest.mark.parametrize("case", LATER)
 def test_a_field_that_only_later_records_have_is_read_or_refused(
-    tmp_path: Path, reasoned: dict[str, Any], case: str, name: str
+    tmp_path: Path, chat: dict[str, Any], case: str, name: str
 ) -> None:
     first, more, expected = LATER[case]
     absent = dict.fromkeys(more) if name == "a.parquet" else {}
     path = write(tmp_path / name, [absent | first, first | more])
     if ":" in expected:
-        packtool.tokenize(path, tmp_path / "s", **reasoned)
+        packtool.tokenize(path, tmp_path / "s", **chat)
         assert told(tmp_path / "s") == [TOLD, expected]
         return
     with pytest.raises(PacktoolError) as error:
-        packtool.tokenize(path, tmp_path / "s", **reasoned)
+        packtool.tokenize(path, tmp_path / "s", **chat)
     said = str(error.value)
     asked = name == "a.parquet" and "it is not clear which are the prompt and the answer" in said  # by the column alone
     assert asked or said.startswith(f"{path}:2: {expected} is not read, and the first record lacks it")
     if "messages" not in first:
         named = {"prompt": next(iter(first)), "completion": list(first)[1]}
         with pytest.warns(PacktoolWarning, match=f"nothing reads {next(iter(more))} "):
-            packtool.tokenize(path, tmp_path / "s", **reasoned, **named)
+            packtool.tokenize(path, tmp_path / "s", **chat, **named)
 
 
 NEXT = {"role": "user", "content": R}
@@ -484,6 +464,10 @@ LOST: dict[str, tuple[dict[str, Any], str]] = {
         {"messages": [{"human": Q, "assistant": A, "thinking": R}]},
         "message 1 has no role; its fields are human",
     ),
+    "a call of Gemini": (
+        {"messages": [TALK[0], {"role": "model", "content": [{"functionCall": {"name": "f"}}]}]},
+        "the content of message 2 has a part of functionCall, which is not a text",
+    ),
 }
 """Records whose answer would be lost, and why they are refused."""
 
@@ -491,12 +475,12 @@ LOST: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", LOST)
 @pytest.mark.parametrize("first", [None, {"messages": TALK}])
 def test_a_record_whose_answer_would_be_lost_is_refused(
-    tmp_path: Path, reasoned: dict[str, Any], case: str, first: dict[str, Any] | None
+    tmp_path: Path, chat: dict[str, Any], case: str, first: dict[str, Any] | None
 ) -> None:
     record, expected = LOST[case]
     records = [record] if first is None else [first, record]
     with pytest.raises(DataError) as error:
-        packtool.tokenize(write(tmp_path / "a.jsonl", records), tmp_path / "s", **reasoned)
+        packtool.tokenize(write(tmp_path / "a.jsonl", records), tmp_path / "s", **chat)
     assert f":{len(records)}: {expected}" in str(error.value)
     assert "--message-fields" not in str(error.value)
 
@@ -510,51 +494,51 @@ EMPTY: tuple[dict[str, Any], ...] = (
 
 
 @pytest.mark.parametrize("record", EMPTY)
-def test_answers_without_text_are_counted(tmp_path: Path, reasoned: dict[str, Any], record: dict[str, Any]) -> None:
+def test_answers_without_text_are_counted(tmp_path: Path, chat: dict[str, Any], record: dict[str, Any]) -> None:
     """The end of the turn trains alone, as in Transformers; what does not train may be empty."""
     with pytest.warns(PacktoolWarning) as caught:
-        packtool.tokenize([record, {**record, "train": False}], tmp_path / "s", **{**reasoned, "on_error": "skip"})
+        packtool.tokenize([record, {**record, "train": False}], tmp_path / "s", **{**chat, "on_error": "skip"})
     said = " ".join(str(each.message) for each in caught)
     assert "1 answer without text, calls and reasoning: the end of the turn trains alone" in said
     assert ("nothing reads call of a message (1 conversation)" in said) is ("call" in str(record))
 
 
-def test_any_other_field_that_only_later_records_have_is_counted(tmp_path: Path, reasoned: dict[str, Any]) -> None:
+def test_any_other_field_that_only_later_records_have_is_counted(tmp_path: Path, chat: dict[str, Any]) -> None:
     path = write(tmp_path / "a.jsonl", [PAIR, {**PAIR, "notes": "n", "x": None}, {**PAIR, "notes": "n", "x": 3}])
     with pytest.warns(PacktoolWarning, match=r"nothing reads notes \(2 conversations\), x \(1 conversation\)\."):
-        packtool.tokenize(path, tmp_path / "s", **reasoned)
+        packtool.tokenize(path, tmp_path / "s", **chat)
 
 
 @pytest.mark.parametrize("reasoning", ["train", "mask"])
 def test_reasoning_that_the_template_leaves_out_is_counted(
-    tmp_path: Path, reasoned: dict[str, Any], reasoning: str
+    tmp_path: Path, chat: dict[str, Any], reasoning: str
 ) -> None:
     said = {"messages": [*TALK, TALK[0], {**TALK[1], "reasoning_content": R}]}
-    shown = packtool.tokenize([said], tmp_path / "s", reasoning=reasoning, **reasoned)
+    shown = packtool.tokenize([said], tmp_path / "s", reasoning=reasoning, **chat)
     assert "hidden_reasoning_messages" not in shown.counts
     as_json = {**TALK[1], "reasoning_content": f'"{R}"'}
-    reasoned["chat_template"].write_text(SHOWING.replace("m.reasoning_content ~", "m.reasoning_content | tojson ~"))
-    shown = packtool.tokenize([{"messages": [TALK[0], as_json]}], tmp_path / "j", **reasoned)
+    chat["chat_template"].write_text(SHOWING.replace("m.reasoning_content ~", "m.reasoning_content | tojson ~"))
+    shown = packtool.tokenize([{"messages": [TALK[0], as_json]}], tmp_path / "j", **chat)
     assert "hidden_reasoning_messages" not in shown.counts
-    reasoned["chat_template"].write_text(SHOWING.replace("if m.reasoning_content", "if false"))
-    hidden = packtool.tokenize([said] * 2, tmp_path / "t", reasoning=reasoning, **reasoned)
+    chat["chat_template"].write_text(SHOWING.replace("if m.reasoning_content", "if false"))
+    hidden = packtool.tokenize([said] * 2, tmp_path / "t", reasoning=reasoning, **chat)
     assert hidden.counts["hidden_reasoning_messages"] == 2
 
 
-def test_a_field_that_the_template_shows_or_asks_for_is_read(tmp_path: Path, reasoned: dict[str, Any]) -> None:
+def test_a_field_that_the_template_shows_or_asks_for_is_read(tmp_path: Path, chat: dict[str, Any]) -> None:
     more = {"documents": [{"text": 'It was\n"so".'}], "hidden": True, "channel": "final"}
     record = {"messages": [TALK[0], TALK[1] | more]}
     shown = "{{ m.documents | tojson if m.documents and not m.hidden and m.channel == 'final' }}{{ m.content }}"
-    reasoned["chat_template"].write_text(SHOWING.replace("{{ m.content }}", shown))
+    chat["chat_template"].write_text(SHOWING.replace("{{ m.content }}", shown))
     with pytest.warns(PacktoolWarning, match=r"nothing reads documents of a message \(1 conversation\)\."):
-        packtool.tokenize([record], tmp_path / "s", **reasoned)
-    reasoned["chat_template"].write_text(SHOWING.replace("{{ m.content }}", shown.replace("not m", "m")))
-    packtool.tokenize([record], tmp_path / "s", **reasoned, overwrite=True)  # nothing is warned of
+        packtool.tokenize([record], tmp_path / "s", **chat)
+    chat["chat_template"].write_text(SHOWING.replace("{{ m.content }}", shown.replace("not m", "m")))
+    packtool.tokenize([record], tmp_path / "s", **chat, overwrite=True)  # nothing is warned of
 
 
-def test_an_argument_that_the_template_does_not_use_is_refused(tmp_path: Path, reasoned: dict[str, Any]) -> None:
+def test_an_argument_that_the_template_does_not_use_is_refused(tmp_path: Path, chat: dict[str, Any]) -> None:
     record = {"messages": TALK, "chat_template_kwargs": {"custom_instructions": S, "enable_thinking": True}}
     with pytest.raises(DataError, match="the chat template does not use 'custom_instructions'"):
-        packtool.tokenize([record], tmp_path / "s", **reasoned)
-    reasoned["chat_template"].write_text(SHOWING + "{{ custom_instructions if false }}")
-    assert packtool.tokenize([record], tmp_path / "s", **reasoned).counts["documents"] == 1
+        packtool.tokenize([record], tmp_path / "s", **chat)
+    chat["chat_template"].write_text(SHOWING + "{{ custom_instructions if false }}")
+    assert packtool.tokenize([record], tmp_path / "s", **chat).counts["documents"] == 1
