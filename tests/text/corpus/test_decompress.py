@@ -15,37 +15,12 @@ import pytest
 from packtool.errors import DataError
 from packtool.exchange.formats.samples import unpacked
 from packtool.text.corpus.decompress import DecompressedStream, open_stream, read_whole, sniff
-from packtool.text.corpus.file_bytes import open_raw
 from packtool.text.faults import Fault
 from tests.text.corpus.archives import COMPRESS, zstd, zstd_checked
-from tests.text.corpus.reading import LINES, salvage
+from tests.text.corpus.reading import salvage
 
 SKIPPABLE = b"\x51\x2a\x4d\x18\x05\x00\x00\x00notes"
 TEXT = b"a line of text\n" * 5000
-
-
-def drain(path: Path, kind: str) -> bytes:
-    stream = open_stream(open_raw(str(path)), kind)
-    try:
-        parts = []
-        while part := stream.read(1 << 16):
-            parts.append(part)
-        return b"".join(parts)
-    finally:
-        stream.close()
-
-
-@pytest.mark.parametrize("kind", COMPRESS)
-def test_streams_of_several_members_and_damaged_ones(tmp_path: Path, kind: str) -> None:
-    whole = COMPRESS[kind](LINES)
-    assert sniff(whole[:16]) == kind
-    path = tmp_path / "x"
-    path.write_bytes(whole + whole)
-    assert drain(path, kind) == LINES * 2
-    for damaged in (whole[:-3], whole[: len(whole) // 2], whole + whole[:20], whole + b"garbage"):
-        path.write_bytes(damaged)
-        with pytest.raises(Fault, match=f"damaged {kind} stream"):
-            drain(path, kind)
 
 
 def test_frames_of_zstd_and_what_is_skipped_between_them() -> None:
@@ -162,5 +137,6 @@ def test_no_reader_of_a_corpus_stops_before_the_end(suffix: str, format: str, tm
         assert salvage(path)[1] == []
         for damaged in (whole[:-4], whole + b"garbage", whole[:-1] + bytes([whole[-1] ^ 128])):
             path.write_bytes(damaged)
-            [found] = salvage(path)[1]
+            texts, [found], _ = salvage(path)
             assert found.fault.code == "damaged-file", (length, found)
+            assert format != "txt" or not texts, "a file that is one document is whole, or none"

@@ -78,18 +78,6 @@ def test_rows_are_the_records_that_were_written(records: list[dict[str, Any]], n
     assert found == records
 
 
-def test_arguments_of_other_records_do_not_train(tmp_path: Path) -> None:
-    def talk(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        call = {"type": "function", "function": {"name": name, "arguments": arguments}}
-        return {
-            "messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "", "tool_calls": [call]}]
-        }
-
-    records = [talk("f", {"x": 1}), talk("g", {"y": "s"})]
-    path = write(pa.Table.from_pylist(records), tmp_path / "a.parquet")
-    assert read(path, CHAT) == (records, [])
-
-
 def as_json(values: list[Any]) -> pa.Array:
     storage = pa.array([None if value is None else json.dumps(value) for value in values])
     return pa.ExtensionArray.from_storage(pa.json_(), storage)

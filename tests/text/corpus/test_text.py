@@ -1,18 +1,27 @@
-"""Plain text: one document a file or one a line; every line of a range once, none above the limit held."""
+"""Plain text: one document a file, one a line or one between separators; every line of a range once, none above the
+limit held."""
 
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import packtool
+from packtool.errors import DataError, UsageError
 from packtool.text.corpus import text as text_files
 from packtool.text.corpus.records import Fields, Reject, Span
-from packtool.text.corpus.text import line_chunks, read_lines
+from packtool.text.corpus.text import line_chunks, read_lines, read_separated
 from packtool.text.faults import Fault
+from packtool.warnings import PacktoolWarning
+from tests.stores import load
 from tests.text.corpus.reading import find, only_batch, read, together
+from tests.text.tokenizing.runs import ASSET, reference, stored
 
 
 def test_text_files_are_one_document_or_one_a_line(tmp_path: Path) -> None:
@@ -75,3 +84,101 @@ def test_lines_above_the_limit_are_rejected_and_not_held(
         text_files.CHUNK = before
     assert kept == [line for line in data.decode().split("\n") if 0 < len(line) <= limit]
     assert sum(sizes) == len(lengths)
+
+
+def cut(data: bytes, separator: str, limit: int = 1 << 20) -> tuple[list[tuple[int, str]], list[tuple[int, str]], int]:
+    """Documents and rejects, each with the line where it begins, and all lines."""
+    found: list[tuple[int, str]] = []
+    rejects: list[tuple[int, str]] = []
+    before = 0
+    size = 0
+    for batch in read_separated(io.BytesIO(data), Fields(), separator, limit):
+        found += [(before + line, document) for line, document in zip(batch.numbers, batch.documents, strict=True)]
+        rejects += [(before + reject.record, reject.fault.code) for reject in batch.rejects]
+        before += batch.records
+        size += batch.bytes
+    assert size == len(data.removeprefix(b"\xef\xbb\xbf"))
+    return found, rejects, before
+
+
+def naive(data: str, separator: str) -> list[tuple[int, str]]:
+    """The same, split as a whole."""
+    pattern = re.compile(re.escape(separator).replace("\\\n", "\r?\n"))
+    found, at = [], 0
+    for match in [*pattern.finditer(data), None]:
+        piece = data[at : match.start() if match else len(data)]
+        if match or piece.strip():
+            found.append((1 + data.count("\n", 0, at), piece if piece.strip() else ""))
+        at = match.end() if match else at
+    return found
+
+
+@given(
+    st.lists(st.sampled_from(["a", "\n", "\n\n", "\r\n", "<|", "|>", "é", " ", "<|s|>", "bc"])),
+    st.sampled_from(["\n\n", "<|s|>", "a", "\n\n\n", "|><|", "\ta"]),
+    st.integers(1, 9),
+)
+def test_documents_are_those_of_a_split(parts: list[str], separator: str, chunk: int) -> None:
+    data = "".join(parts)
+    before, text_files.CHUNK = text_files.CHUNK, chunk
+    try:
+        found, rejects, lines = cut(data.encode(), separator)
+    finally:
+        text_files.CHUNK = before
+    assert (found, rejects) == (naive(data, separator), [])
+    assert lines == data.count("\n") + (data != "" and not data.endswith("\n")) or lines == data.count("\n")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_separators_that_are_whole_lines(end: str) -> None:
+    text_ = end.join(["<|s|>", "one", "two", "<|s|>", "three", "<|s|>", "", "<|s|>", "four", "<|s|>"])
+    expected = [(2, f"one{end}two"), (5, "three"), (7, ""), (9, "four")]
+    for data in (text_, text_ + end, "\ufeff" + text_):
+        assert cut(data.encode(), "\n<|s|>\n")[0] == expected
+
+
+def test_long_documents_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_files, "CHUNK", 10)
+    data = b"ab--" + b"c\n" * 100 + b"--de--" + b"f" * 30 + b"--" + b"\xff--g" + b"\0" * 20
+    found, rejects, _ = cut(data, "--", limit=25)
+    assert found == [(1, "ab"), (101, "de")]
+    assert rejects == [
+        (1, "record-too-large"), (101, "record-too-large"), (101, "invalid-utf8"), (101, "damaged-file")
+    ]  # fmt: skip
+
+
+def test_a_line_of_zero_bytes_is_told() -> None:
+    [batch] = read_lines(io.BytesIO(b"a\n" + bytes(50) + b"\nb\0c\n"), Fields())
+    assert batch.documents == ["a", "b\0c"]
+    assert [(each.record, each.fault.code) for each in batch.rejects] == [(2, "damaged-file")]
+
+
+def test_tokenize_cuts_text_files(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n\ntwo\n\n\n\nthree\n")
+    found = stored(tmp_path / "a.txt", tmp_path / "s", separator="\\n\\n")
+    assert found == reference(["one", "two", "three\n"])
+    assert load(tmp_path / "s")["counts"]["empty"] == 1
+    packtool.pack(tmp_path / "s", tmp_path / "p", strategy="bfd", sequence_length=16)
+    assert packtool.find(tmp_path / "p", "a.txt:7", store=tmp_path / "s").documents == [2]
+    (tmp_path / "b.txt").write_bytes(b"ok--\xff\n--ok")
+    with pytest.raises(DataError, match=r"b\.txt:1: not valid UTF-8"):
+        packtool.tokenize(tmp_path / "b.txt", tmp_path / "t", tokenizer=ASSET, separator="--")
+
+
+@pytest.mark.parametrize("options", [{}, {"dry_run": True}])
+def test_a_separator_is_for_plain_text(tmp_path: Path, options: dict[str, Any]) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
+    with pytest.raises(UsageError, match=r"separator: has no effect on jsonl, as which .*a\.jsonl is read\. Leave"):
+        packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "s", tokenizer=ASSET, separator="x", **options)
+    with pytest.raises(UsageError, match="separator: an empty separator"):
+        packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "s", tokenizer=ASSET, separator="")
+    with pytest.raises(UsageError, match="has no effect on lines"):
+        packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "s", tokenizer=ASSET, separator="x", format="lines")
+
+
+def test_a_file_that_was_not_written_to_its_end(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"words " * 10_000 + bytes(4096))
+    with pytest.raises(DataError, match="a run of zero bytes, as in a file that was not written to its end"):
+        packtool.tokenize(tmp_path / "a.txt", tmp_path / "s", tokenizer=ASSET)
+    with pytest.warns(PacktoolWarning):
+        packtool.tokenize(tmp_path / "a.txt", tmp_path / "s", tokenizer=ASSET, on_error="skip")
