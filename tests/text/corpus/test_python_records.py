@@ -18,7 +18,7 @@ from packtool.text.corpus.python_records import copy_records
 from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import Fields, Span
 from tests.stores import contents, load
-from tests.text.tokenizing.runs import ASSET, documents, reference, stored
+from tests.text.tokenizing.runs import ASSET, documents
 
 RECORDS = [{"id": number, "text": f"document {number}\né \u2028", "other": None} for number in range(300)]
 
@@ -61,11 +61,6 @@ def test_what_a_field_holds_arrives_as_it_is(values: list[Any]) -> None:
     texts = [text for batch in batches for text in batch.documents]
     assert texts == [value for value in values if isinstance(value, str)]
     assert sum(len(batch.rejects) for batch in batches) == len(values) - len(texts)
-
-
-def test_records_go_down_into_objects(tmp_path: Path) -> None:
-    records = [{"a": {"b": "one"}, "a.b": "other"}, {"a.b": "two"}]
-    assert stored(records, tmp_path / "store", text_field="a.b") == reference(["one", "two"])
 
 
 def test_what_are_no_records_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

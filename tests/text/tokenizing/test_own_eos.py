@@ -6,29 +6,42 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import packtool
-from packtool.cli import run
-from packtool.formats.token_store import TokenStore
+from packtool.support.spelling import flag
 from tests.shell import Shell
 from tests.stores import load
-from tests.text.tokenizing.runs import ASSET, documents, reference, stored
+from tests.text.tokenizing.runs import ASSET, documents, stored
 
 EOS = "<|endoftext|>"
 
 
-def test_one_eos_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    texts = ["one", "two", "three words here", "", "four"]
-    ended = stored(iter([text + EOS for text in texts]), tmp_path / "ended")  # a warning would be an error
-    assert ended == reference(texts)
-    counts = load(tmp_path / "ended")["counts"]
-    assert (counts["own_eos"], counts["empty"], counts["documents"]) == (5, 1, 4)
-    (tmp_path / "a.txt").write_text(f"one{EOS}")
-    assert run(["tokenize", str(tmp_path / "a.txt"), "-o", str(tmp_path / "s"), "--min-tokens", "2"]) == 0
-    assert "1 text ended with EOS already: no second one was added" in capsys.readouterr().out
-    packtool.verify(tmp_path / "s")
+TEXTS = ["one", "two", "three words here", "", "four"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "count", "said"),
+    [
+        ([text + EOS for text in TEXTS], {}, {"own_eos": 5}, "1 text ended with EOS already: no second one was added"),
+        (
+            [text if number % 2 else EOS + text for number, text in enumerate(TEXTS)],
+            {"bos_token": EOS},
+            {"own_bos": 3},
+            "1 text began with BOS already: no second one was added",
+        ),
+    ],
+    ids=["EOS", "BOS"],
+)
+def test_one_is_enough(
+    tmp_path: Path, shell: Shell, texts: list[str], options: dict[str, Any], count: dict[str, int], said: str
+) -> None:
+    plain = stored(iter(TEXTS), tmp_path / "plain", **options)  # a warning would be an error
+    assert stored(iter(texts), tmp_path / "own", **options) == plain
+    assert load(tmp_path / "own")["counts"].items() >= {**count, "empty": 1, "documents": 4}.items()
+    (tmp_path / "a.txt").write_text(texts[0])
+    typed = [f"{flag(name)}={value}" for name, value in options.items()]
+    assert said in shell("tokenize", tmp_path / "a.txt", "-o", tmp_path / "s", *typed)
 
 
 @pytest.mark.filterwarnings("ignore:.*texts hold special tokens")
@@ -37,27 +50,6 @@ def test_others_stay(tmp_path: Path) -> None:
     [ids] = documents(tmp_path / "s")
     eos = load(tmp_path / "s")["tokenizer"]["eos_id"]
     assert ids.count(eos) == 3
-
-
-@pytest.mark.filterwarnings("ignore:.*texts hold special tokens")
-def test_one_bos_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The rule of EOS, for the BOS that documents are given; where they are given none, a text keeps its own."""
-    texts = ["one", "two", "three words here", "", "four"]
-    begun = [text if number % 2 else EOS + text for number, text in enumerate(texts)]
-    plain = {"bos_token": EOS, "workers": 1}
-    packtool.tokenize(iter(texts), tmp_path / "plain", **plain)
-    packtool.tokenize(iter(begun), tmp_path / "begun", **plain)
-    [[one], [other]] = ([*map(np.array, TokenStore(tmp_path / name).shards)] for name in ("plain", "begun"))
-    assert one.tolist() == other.tolist()
-    counts = load(tmp_path / "begun")["counts"]
-    assert (counts["own_bos"], counts["empty"], counts["documents"]) == (3, 1, 4)
-    (tmp_path / "a.txt").write_text(f"{EOS}one")
-    typed = ["tokenize", str(tmp_path / "a.txt"), "-o", str(tmp_path / "s")]
-    assert run([*typed, "--bos-token", EOS]) == 0
-    assert "1 text began with BOS already: no second one was added" in capsys.readouterr().out
-    assert run([*typed, "--overwrite"]) == 0
-    assert "began with" not in capsys.readouterr().out
-    assert TokenStore(tmp_path / "s").shards[0][0] == 0
 
 
 @pytest.mark.parametrize("kind", ["text", "conversation"])
