@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ import packtool
 from packtool.reading import Batch, BucketDataset, Dataset
 from packtool.reading.batches import GlobalBatches, Turn
 from packtool.reading.stream import Stream
+from tests.making import Make, drawn_lengths
 
-LENGTHS = np.random.default_rng(3).integers(1, 90, 150).tolist()
+LENGTHS = drawn_lengths(150, 89, 3, 1)
 
 KINDS: dict[str, dict[str, Any]] = {
     "rows": {"strategy": "bfd", "sequence_length": 32},
@@ -36,6 +37,15 @@ def bucketed(path: Path, **options: Any) -> BucketDataset:
     dataset = packtool.open(path, **options)
     assert isinstance(dataset, BucketDataset)
     return dataset
+
+
+def sources_of(make: Make, sizes: Mapping[str, int], **options: dict[str, Any]) -> dict[str, Path]:
+    """Datasets to blend, by name: of so many documents each, in rows of 16 tokens or with options of their own."""
+    paths = {}
+    for number, (name, documents) in enumerate(sizes.items()):
+        packing = {"strategy": "bfd", "sequence_length": 16, **options.get(name, {})}
+        paths[name] = make(drawn_lengths(documents, 29, number), {"first": 1000 * number}, **{name: packing}) / name
+    return paths
 
 
 def plain(path: Path) -> np.ndarray[Any, Any]:

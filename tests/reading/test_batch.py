@@ -18,9 +18,11 @@ from packtool.reading import Dataset, make_batch
 from packtool.reading.batch import FIELDS, FIELDS_OF_MULTIPLES, IGNORED
 from packtool.reading.stream import Stream
 from tests.examples import examples
+from tests.making import Make, drawn_lengths
 from tests.reading.opening import batch_of
-from tests.stores import EOS, document_loss, write_store
+from tests.stores import document_loss
 
+LENGTHS = drawn_lengths(60, 40, 5, 1)
 Piece = tuple[int, int, int]  # document, length, repeated
 
 
@@ -134,67 +136,24 @@ def test_every_field_is_that_of_the_token_by_token_reader(data: st.DataObject) -
         np.testing.assert_array_equal(value, batch[name])  # type: ignore[literal-required,call-overload]
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    lengths = np.random.default_rng(5).integers(1, 70, 120).tolist()
-    return write_store(tmp_path_factory.mktemp("batch") / "store", lengths)
-
-
-def test_an_inserted_eos_is_a_target_of_its_own_document(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "p", strategy="padding", sequence_length=16)
-    dataset = packtool.open(tmp_path / "p")
-    found = 0
-    for row in range(len(dataset)):
-        segments = dataset.segments(row)
-        at = (
-            int(np.flatnonzero(segments["document"] == INSERTED_EOS)[0])
-            if (segments["document"] == INSERTED_EOS).any()
-            else 0
-        )
-        if at:
-            found += 1
-            place = int(segments["length"][:at].sum())
-            batch = dataset.batch([row], train_across_documents=False)  # type: ignore[arg-type]
-            assert batch["labels"][0, place - 1] == EOS
-            assert batch["document_ids"][0, place] == batch["document_ids"][0, place - 1]
-            assert batch["position_ids"][0, place] == batch["position_ids"][0, place - 1] + 1
-    assert found > 10
-
-
-def test_without_segments_rows_without_padding_still_train(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16, segments=False, remainder="drop")
-    packtool.pack(store, tmp_path / "padded", strategy="concat", sequence_length=16, segments=False)
-    dataset = packtool.open(tmp_path / "p")
-    batch = dataset.batch([0, 2], documents=False)  # type: ignore[arg-type]
+def test_without_segments_what_needs_none_is_read(make: Make) -> None:
+    """Fields of tokens alone; and others where rows have no padding and all tokens train on all before them."""
+    options: dict[str, Any] = {"strategy": "concat", "sequence_length": 16, "segments": False}
+    place = make(LENGTHS, full={**options, "remainder": "drop"}, padded=options)
+    full, padded = (packtool.open(place / name) for name in ("full", "padded"))
+    batch = full.batch([0, 2], documents=False)  # type: ignore[arg-type]
     assert batch["position_ids"][1].tolist() == list(range(16))
     assert batch["cu_seqlens"].tolist() == [0, 16, 32]
-    for options in ({}, {"documents": False, "train_on_repeated": False}):
+    np.testing.assert_array_equal(padded.batch([0, 2], fields=("input_ids",))["input_ids"], padded[[0, 2]])  # type: ignore[arg-type]
+    refused: list[tuple[Any, dict[str, Any]]] = [
+        (full, {}),
+        (full, {"documents": False, "train_on_repeated": False}),
+        (padded, {"documents": False}),
+        *((padded, {"fields": (field,)}) for field in set(FIELDS) - {"input_ids"}),
+    ]
+    for dataset, asked in refused:
         with pytest.raises(UsageError, match="written with segments=False"):
-            dataset.batch([0], **options)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="written with segments=False"):
-        packtool.open(tmp_path / "padded").batch([0], documents=False)  # type: ignore[arg-type]
-
-
-def test_without_segments_fields_that_need_none_are_read(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16, segments=False)
-    dataset = packtool.open(tmp_path / "p")
-    batch = dataset.batch([0, 2], fields=("input_ids",))  # type: ignore[arg-type]
-    np.testing.assert_array_equal(batch["input_ids"], dataset[[0, 2]])
-    for field in set(FIELDS) - {"input_ids"}:
-        with pytest.raises(UsageError, match="written with segments=False"):
-            dataset.batch([0], fields=(field,))  # type: ignore[arg-type]
-
-
-def test_what_makes_no_sense(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16)
-    dataset = packtool.open(tmp_path / "p")
-    for options, message in [
-        ({"labels": "hf"}, r"labels: 'hf' is not a kind of labels\. Give 'next', or 'same'"),
-        ({"fields": ("input_ids", "mask")}, "fields: 'mask' is not a field"),
-        ({"extra_token": True, "labels": "same"}, "extra_token: a model that shifts labels itself reads whole rows"),
-    ]:
-        with pytest.raises(UsageError, match=message):
-            dataset.batch([0], **options)  # type: ignore[arg-type]
+            dataset.batch([0], **asked)
 
 
 def test_rows_that_go_on_later_have_a_target_for_their_last_token() -> None:
@@ -208,11 +167,10 @@ def test_rows_that_go_on_later_have_a_target_for_their_last_token() -> None:
     assert make_batch(tokens[:0], two[:0], following=one([], np.int64))["labels"].shape == (0, 4)
 
 
-def test_rows_are_cut_to_the_longest_of_their_batch(tmp_path: Path) -> None:
+def test_rows_are_cut_to_the_longest_of_their_batch(make: Make) -> None:
     lengths = [3, 9, 5, 2, 7, 12]
-    store = write_store(tmp_path / "store", lengths)
-    packtool.pack(store, tmp_path / "rows", strategy="padding", sequence_length=16, shuffle=False)
-    dataset = packtool.open(tmp_path / "rows")
+    place = make(lengths, rows={"strategy": "padding", "sequence_length": 16, "shuffle": False})
+    dataset = packtool.open(place / "rows")
     assert isinstance(dataset, Dataset)
     for rows in ([0, 2, 3], [1, 4], [5], [0, 5], []):
         whole, cut = dataset.batch(rows), dataset.batch(rows, trim=True)
@@ -221,18 +179,22 @@ def test_rows_are_cut_to_the_longest_of_their_batch(tmp_path: Path) -> None:
             np.testing.assert_array_equal(cut[name], whole[name][:, :width])  # type: ignore[literal-required]
         sizes = [n for row in rows for n in (lengths[row] - 1, width - lengths[row] + 1) if n]
         assert cut["cu_seqlens"].tolist() == [0, *np.cumsum(sizes)]
-    stream = Stream(tmp_path / "rows", epochs=2, shuffle=False, trim=True)
+    stream = Stream(place / "rows", epochs=2, shuffle=False, trim=True)
     both = batch_of(stream, [3, 6, 9])  # of two epochs: documents of 2, 3 and 2 tokens
     np.testing.assert_array_equal(both["input_ids"], dataset[[3, 0, 3]][:, :2])
     assert both["cu_seqlens"].tolist() == [0, 1, 2, 4, 5, 6]
 
 
-def test_rows_of_several_epochs_are_one_batch(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store", [5, 9, 14, 3, 8, 20, 7] * 3, loss=document_loss)
-    packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=16)
-    dataset = packtool.open(tmp_path / "rows")
+@pytest.fixture
+def masked(make: Make) -> Path:
+    """Rows some of whose tokens do not train."""
+    return make(LENGTHS, {"loss": document_loss}, rows={"strategy": "bfd", "sequence_length": 16}) / "rows"
+
+
+def test_rows_of_several_epochs_are_one_batch(masked: Path) -> None:
+    dataset = packtool.open(masked)
     assert isinstance(dataset, Dataset)
-    stream, count = pickle.loads(pickle.dumps(Stream(tmp_path / "rows", epochs=2))), len(dataset)
+    stream, count = pickle.loads(pickle.dumps(Stream(masked, epochs=2))), len(dataset)
     both = batch_of(stream, [count - 1, count, count + 2])
     last, next_one = dataset.epoch(0).batch([count - 1]), dataset.epoch(1).batch([0, 2])
     for name in ("input_ids", "labels", "position_ids", "document_ids"):
@@ -241,17 +203,15 @@ def test_rows_of_several_epochs_are_one_batch(tmp_path: Path) -> None:
     ends = [*last["cu_seqlens"].tolist(), *(next_one["cu_seqlens"][1:] + 16).tolist()]
     assert both["cu_seqlens"].tolist() == ends
     assert both["max_seqlen"] == max(last["max_seqlen"], next_one["max_seqlen"])
-    stored = Stream(tmp_path / "rows", epochs=2, shuffle=False)
+    stored = Stream(masked, epochs=2, shuffle=False)
     np.testing.assert_array_equal(batch_of(stored, [count + 1])["input_ids"], dataset[[1]])
     for name, value in both.items():
-        some = batch_of(Stream(tmp_path / "rows", epochs=2, fields=(name,)), [count - 1, count, count + 2])
+        some = batch_of(Stream(masked, epochs=2, fields=(name,)), [count - 1, count, count + 2])
         assert set(some) == {name}
         np.testing.assert_array_equal(some[name], value)  # type: ignore[literal-required,call-overload]
 
 
 @pytest.mark.parametrize("options", [{"fields": ("labels",)}, {"documents": False}])
-def test_labels_are_the_same_whatever_else_is_asked_for(tmp_path: Path, options: dict[str, Any]) -> None:
-    store = write_store(tmp_path / "store", [40, 9, 14, 3, 28, 20, 37] * 3, loss=document_loss)
-    packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=16)
-    dataset: Any = packtool.open(tmp_path / "rows")
+def test_labels_are_the_same_whatever_else_is_asked_for(masked: Path, options: dict[str, Any]) -> None:
+    dataset: Any = packtool.open(masked)
     np.testing.assert_array_equal(dataset.batch(slice(None), **options)["labels"], dataset.batch(slice(None))["labels"])

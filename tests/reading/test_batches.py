@@ -16,19 +16,8 @@ from packtool.errors import DataError, UsageError
 from packtool.reading.batches import GlobalBatches, Turn
 from packtool.reading.stream import LENGTH, ROW, Stream
 from tests.examples import examples
-from tests.reading.opening import numbers, stopped
-from tests.stores import write_store
-
-
-@pytest.mark.parametrize("micro", [None, 3])
-@pytest.mark.parametrize("drop", [True, False])
-def test_its_length_is_what_it_yields(rows: Path, micro: int | None, drop: bool) -> None:
-    for path, size in ((rows, 8), (rows.parent / "buckets", 1)):
-        stream = Stream(path, epochs=2, batch_tokens=128 if size == 1 else None, drop_rest=drop)
-        for rank in range(2):
-            batches = GlobalBatches(stream, size, rank=rank, world_size=2, micro_batch_size=micro, drop_last=drop)
-            assert len(list(batches)) == len(batches) > 0
-            assert len(list(batches)) == len(batches)  # after the end the next pass begins
+from tests.making import Make
+from tests.reading.opening import numbers, opened, stopped
 
 
 def test_rows_of_a_bucket_are_dealt_out(rows: Path) -> None:
@@ -53,45 +42,52 @@ def test_rows_of_a_bucket_are_dealt_out(rows: Path) -> None:
         list(GlobalBatches(stream, rank=0, world_size=3))
 
 
-def test_what_makes_no_sense(rows: Path) -> None:
-    stream = Stream(rows)
-    for arguments, message in [
-        ({"batch_size": 0}, "batch_size: 0 is not a positive whole number"),
-        ({"batch_size": 8, "world_size": 3}, "batch_size: 8 samples can't be divided evenly among 3 ranks"),
-        ({"rank": 2, "world_size": 2, "batch_size": 2}, "rank: 2 is not a rank of 2"),
-        ({"balance": "ranks"}, "balance: unknown balance 'ranks'. Give 'step' or 'turn'"),
-        ({"micro_batch_size": 0}, "micro_batch_size: 0 is not a positive whole number"),
-        ({"batch_size": 8.0}, "batch_size: 8.0 is not a positive whole number"),
-        ({"batch_size": True}, "batch_size: True is not a positive whole number"),
-        ({"micro_batch_size": 2.0}, "micro_batch_size: 2.0 is not a positive whole number"),
-    ]:
-        with pytest.raises(UsageError, match=message):
-            GlobalBatches(stream, **arguments)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="batch_size: the dataset's batches are the global batches"):
-        GlobalBatches(Stream(rows.parent / "buckets", batch_tokens=128), 2)
-    with pytest.raises(UsageError, match="epochs: 0 is out of range"):
-        Stream(rows, epochs=0)
-    with pytest.raises(UsageError, match="extra_token: a model that shifts labels itself"):
-        Stream(rows, labels="same", extra_token=True)
-    for unknown, meant in (("epoch", "epochs"), ("label", "labels")):
-        with pytest.raises(UsageError, match=rf"{unknown}: no such option\. Did you mean {meant}\?"):
-            Stream(rows, **{unknown: 8})
-    with pytest.raises(
-        UsageError, match=r"labels: 'hf' is not a kind of labels\. Give 'next', or 'same' for a model that"
-    ):
-        Stream(rows, labels="hf")
-    with pytest.raises(UsageError, match=r"epochs: None is out of range\. Give 1 or more"):
-        Stream(rows, epochs=None)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="batch_tokens: 40 is not a multiple of the 32 tokens of a row"):
-        Stream(rows, batch_tokens=40)
+BUCKETS = {"batch_tokens": 128}
+REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
+    ("rows", {}, {"batch_size": 0}, "batch_size: 0 is not a positive whole number"),
+    ("rows", {}, {"batch_size": 8.0}, "batch_size: 8.0 is not a positive whole number"),
+    ("rows", {}, {"batch_size": True}, "batch_size: True is not a positive whole number"),
+    ("rows", {}, {"micro_batch_size": 0}, "micro_batch_size: 0 is not a positive whole number"),
+    ("rows", {}, {"micro_batch_size": 2.0}, "micro_batch_size: 2.0 is not a positive whole number"),
+    ("rows", {}, {"batch_size": 8, "world_size": 3}, "batch_size: 8 samples can't be divided evenly among 3 ranks"),
+    ("rows", {}, {"rank": 2, "world_size": 2, "batch_size": 2}, "rank: 2 is not a rank of 2"),
+    ("rows", {}, {"balance": "ranks"}, "balance: unknown balance 'ranks'. Give 'step' or 'turn'"),
+    ("rows", BUCKETS, {"batch_size": 8}, "batch_size: 8 rows, but batch_tokens make 4. Give one of the two"),
+    ("buckets", BUCKETS, {"batch_size": 2}, "batch_size: the dataset's batches are the global batches"),
+    ("rows", {"epochs": 0}, {}, "epochs: 0 is out of range"),
+    ("rows", {"epochs": None}, {}, "epochs: None is out of range. Give 1 or more"),
+    ("rows", {"epoch": 8}, {}, "epoch: no such option. Did you mean epochs?"),
+    ("rows", {"label": 8}, {}, "label: no such option. Did you mean labels?"),
+    ("rows", {"batch_tokens": 40}, {}, "batch_tokens: 40 is not a multiple of the 32 tokens of a row"),
+    ("index", {"repack": True, "shuffle": False}, {}, "repack: an epoch that is packed anew has an order of its own"),
+]
+OF_A_BATCH: list[tuple[dict[str, Any], str]] = [
+    ({"labels": "hf"}, "labels: 'hf' is not a kind of labels. Give 'next', or 'same' for a model that"),
+    ({"fields": ("input_ids", "mask")}, "fields: 'mask' is not a field"),
+    ({"labels": "same", "extra_token": True}, "extra_token: a model that shifts labels itself reads whole rows"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "arguments", "message"),
+    [*REFUSED, *(("rows", options, {}, message) for options, message in OF_A_BATCH)],
+)
+def test_what_makes_no_sense(
+    rows: Path, name: str, options: dict[str, Any], arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        GlobalBatches(Stream(rows.with_name(name), **options), **arguments)
+    assert str(caught.value).startswith(message)
+    if (options, message) in OF_A_BATCH:
+        with pytest.raises(UsageError) as caught:
+            opened(rows).batch([0], **options)
+        assert str(caught.value).startswith(message)
 
 
 def test_batch_tokens_of_rows_of_one_length_make_rows(rows: Path) -> None:
-    batches = GlobalBatches(Stream(rows, batch_tokens=128))
+    batches = GlobalBatches(Stream(rows, **BUCKETS))
     assert numbers(batches.stream, [next(iter(batches))]) == [[0, 1, 2, 3]]
-    assert GlobalBatches(Stream(rows, batch_tokens=128), 4).batch_size == 4
-    with pytest.raises(UsageError, match=r"batch_size: 8 rows, but batch_tokens make 4\. Give one of the two"):
-        GlobalBatches(Stream(rows, batch_tokens=128), 8)
+    assert GlobalBatches(Stream(rows, **BUCKETS), 4).batch_size == 4
 
 
 def test_a_batch_that_no_pass_fills_is_refused(rows: Path) -> None:
@@ -170,8 +166,10 @@ def test_a_state_names_dataset_order_and_seed(rows: Path, tmp_path: Path) -> Non
         "several": Stream(rows.parent / "buckets", batch_tokens=256),
         "of fewer tokens": Stream(rows.parent / "buckets", batch_tokens=128),
         "without the rest": Stream(rows.parent / "buckets", batch_tokens=256, drop_rest=True),
+        "of the index": Stream(rows.parent / "index"),
+        "repacked": Stream(rows.parent / "index", repack=True),
     }
-    size = dict.fromkeys(("computed", "seed 7", "stored", "dataset"), 4)
+    size = dict.fromkeys(("computed", "seed 7", "stored", "dataset", "of the index", "repacked"), 4)
     named = (
         "(items|dataset|order|seed|batch_tokens|drop_rest): .* in the state, .* in this loader|(no|has) batch_tokens"
     )
@@ -184,8 +182,12 @@ def test_a_state_names_dataset_order_and_seed(rows: Path, tmp_path: Path) -> Non
                 continue
             with pytest.raises(DataError, match=named):
                 batches.load_state_dict(state)
-    with pytest.raises(DataError, match=r"seed: 7 in the state, 42 in this loader\. Resume with the dataset, ord"):
-        GlobalBatches(streams["computed"], 4).load_state_dict(stopped(GlobalBatches(streams["seed 7"], 4)))
+    for name, other, message in [
+        ("seed 7", "computed", r"seed: 7 in the state, 42 in this loader\. Resume with the dataset, ord"),
+        ("repacked", "of the index", "order: repacked in the state, computed in this loader"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            GlobalBatches(streams[other], 4).load_state_dict(stopped(GlobalBatches(streams[name], 4)))
 
 
 @examples(40, HealthCheck.function_scoped_fixture)
@@ -222,23 +224,27 @@ def test_balanced_batches_have_the_same_rows_and_states(rows: Path, data: st.Dat
     assert plain == balanced
 
 
-def test_balanced_ranks_attend_equally_long(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["rows", "small-atoms", "large-atoms"])
+def test_a_row_costs_the_pairs_of_tokens_that_attend_to_each_other(
+    packed: dict[str, Path], tmp_path: Path, kind: str
+) -> None:
+    """Of stored rows, and of rows that are put together anew in every epoch; those that are stored are counted once."""
+    items = len(opened(packed[kind]))
+    expected = []
+    for number in range(2):
+        epoch = opened(packed[kind]).epoch(number)
+        for row in range(items):
+            expected.append(sum(int(n) * (int(n) + 1) // 2 for n in epoch.segments(row)["length"]))
+    for _ in range(2):
+        stream = Stream(packed[kind], epochs=2, cache=tmp_path)
+        assert stream.pairs(stream.addresses(0, len(stream))).tolist() == expected
+    assert len(list((tmp_path / "row-pairs").iterdir())) == 1  # of the rows as they are stored
+
+
+def test_balanced_ranks_attend_equally_long(make: Make) -> None:
     lengths = np.minimum(np.random.default_rng(1).lognormal(3.5, 1.3, 3000).astype(int) + 1, 512).tolist()
-    write_store(tmp_path / "store", lengths)
-    packtool.pack(tmp_path / "store", tmp_path / "rows", strategy="bfd", sequence_length=512)
-    stream = Stream(tmp_path / "rows", cache=tmp_path / "cache")
-    epoch = packtool.open(tmp_path / "rows").epoch(0)
-
-    def naive(row: int) -> int:
-        table = epoch.segments(row)
-        return sum(int(n) * (int(n) + 1) // 2 for n in table["length"])
-
-    every = stream.addresses(0, len(stream))
-    pairs = stream.pairs(every)
-    assert pairs.tolist() == [naive(row) for row in range(len(stream))]
-    assert len(list((tmp_path / "cache" / "row-pairs").iterdir())) == 1  # kept
-    again = Stream(tmp_path / "rows", epochs=2, cache=tmp_path / "cache")
-    np.testing.assert_array_equal(again.pairs(every), pairs)
+    stream = Stream(make(lengths, rows={"strategy": "bfd", "sequence_length": 512}) / "rows")
+    pairs = stream.pairs(stream.addresses(0, len(stream)))
     for way, worst in ((None, 0.15), ("step", 0.003)):
         ranks = [
             [
@@ -250,18 +256,6 @@ def test_balanced_ranks_attend_equally_long(tmp_path: Path) -> None:
         loads = np.array(ranks)
         found = (1 - loads.mean(axis=0) / loads.max(axis=0)).mean()
         assert (found > worst) if way is None else (found <= worst)
-
-
-@pytest.mark.parametrize("kind", [{"strategy": "concat", "atom_size": 8}, {"strategy": "concat", "atom_size": 96}])
-def test_costs_of_rows_that_are_put_together(rows: Path, tmp_path: Path, kind: dict[str, Any]) -> None:
-    packtool.pack(rows.parent / "store", tmp_path / "packed", sequence_length=32, **kind)
-    stream = Stream(tmp_path / "packed", epochs=2, cache=tmp_path / "cache")
-    items = len(stream) // 2
-    for number in range(2):
-        epoch = packtool.open(tmp_path / "packed").epoch(number)
-        tables = [epoch.segments(row) for row in range(items)]
-        expected = [sum(int(n) * (int(n) + 1) // 2 for n in each["length"]) for each in tables]
-        assert stream.pairs(stream.addresses(number * items, (number + 1) * items)).tolist() == expected
 
 
 @pytest.mark.parametrize("rows_ahead", [0, 13])

@@ -9,31 +9,31 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import packtool
 from packtool.errors import UsageError
 from packtool.reading import BlendedRows, Dataset
-from tests.stores import document_loss, write_store
+from tests.making import Make, drawn_lengths
+from tests.stores import TOKENIZER, document_loss
 
-SIZES = {"web": 150, "code": 60, "chat": 40}
 LENGTH = 32
+PACKED: dict[str, dict[str, Any]] = {
+    "web": {"strategy": "seamless", "max_repetition": "30%"},
+    "code": {"strategy": "bfd", "index_only": True},
+    "chat": {"strategy": "padding"},
+}
+SIZES = {"web": 150, "code": 60, "chat": 40}
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def sources(make: Make) -> dict[str, Path]:
     """Three datasets: seamless rows, index-only rows of whole documents, and padded rows with a loss column."""
-    root, paths = tmp_path_factory.mktemp("blended"), {}
-    options: dict[str, dict[str, Any]] = {
-        "web": {"strategy": "seamless", "max_repetition": "30%"},
-        "code": {"strategy": "bfd", "index_only": True},
-        "chat": {"strategy": "padding"},
-    }
+    paths = {}
     for number, (name, documents) in enumerate(SIZES.items()):
-        lengths = np.random.default_rng(number).integers(2, 90, documents).tolist()
-        loss = document_loss if name == "chat" else None
-        store = write_store(root / f"{name}-store", lengths, first=1000 * number, loss=loss)
-        paths[name] = root / name
-        packtool.pack(store, paths[name], sequence_length=LENGTH, shard_tokens=1024, seed=number, **options[name])
+        stored = {"first": 1000 * number, "loss": document_loss if name == "chat" else None}
+        options = {**PACKED[name], "sequence_length": LENGTH, "shard_tokens": 1024, "seed": number}
+        paths[name] = make(drawn_lengths(documents, 89, number), stored, **{name: options}) / name
     return paths
 
 
@@ -43,36 +43,28 @@ def opened(sources: dict[str, Path], stages: Any = (), **options: Any) -> Blende
     return blend
 
 
-def alone(path: Path, rows: int) -> np.ndarray:
-    """The first rows of a source's own stream: epoch after epoch, each in its order."""
-    dataset, epochs = packtool.open(path), []
-    assert isinstance(dataset, Dataset)
-    while sum(map(len, epochs)) < rows:
-        epochs.append(np.array(dataset.epoch(len(epochs))[:]))
-    return np.concatenate(epochs)[:rows]
-
-
 WEIGHTS = [{"weights": {"web": 0.5, "code": 0.4, "chat": 0.1}}, {"from": "50%", "ramp": True, "weights": {"chat": 1}}]
 
 
-def test_without_weights_every_row_comes_once(sources: dict[str, Path]) -> None:
-    blend = opened(sources)
-    assert len(blend) == sum(len(packtool.open(path)) for path in sources.values())
-    source, _ = blend.origins(slice(None))
-    for number, name in enumerate(blend.sources):
-        rows = blend[source == number]
-        assert np.array_equal(rows, alone(sources[name], len(rows)))
-        assert len(rows) == len(packtool.open(sources[name]))
-
-
-def test_each_source_goes_on_through_its_epochs(sources: dict[str, Path]) -> None:
-    blend = opened(sources, WEIGHTS, rows=1200)
-    assert (len(blend), blend.sequence_length, blend.sources) == (1200, LENGTH, ["chat", "code", "web"])
+@pytest.mark.parametrize("repack", [False, True])
+@pytest.mark.parametrize(("stages", "run"), [((), {}), (WEIGHTS, {"rows": 1200})])
+def test_each_source_goes_on_through_its_epochs(
+    sources: dict[str, Path], stages: Any, run: dict[str, int], repack: bool
+) -> None:
+    """In its own order, epoch after epoch; without weights every row comes once."""
+    again: dict[str, Any] = {**sources, "code": {"path": sources["code"], "repack": repack}}
+    blend = opened(again, stages, **run)
+    assert (blend.sequence_length, blend.sources) == (LENGTH, ["chat", "code", "web"])
     source, row = blend.origins(slice(None))
-    assert np.bincount(source).tolist() == [390, 360, 450]
+    counts = np.bincount(source).tolist()
+    assert counts == ([390, 360, 450] if run else [len(packtool.open(sources[name])) for name in blend.sources])
     for number, name in enumerate(blend.sources):
-        whole = alone(sources[name], int(np.count_nonzero(source == number)))
-        assert np.array_equal(blend[source == number], whole[row[source == number]])
+        dataset, epochs = packtool.open(sources[name]), []
+        assert isinstance(dataset, Dataset)
+        while sum(map(len, epochs)) < counts[number]:
+            epochs.append(np.array(dataset.epoch(len(epochs), repack=repack and name == "code")[:]))
+        assert row[source == number].tolist() == list(range(counts[number]))
+        assert np.array_equal(blend[source == number], np.concatenate(epochs)[: counts[number]])
 
 
 def test_a_batch_is_of_the_rows_in_their_order(sources: dict[str, Path]) -> None:
@@ -97,19 +89,6 @@ def test_a_batch_is_of_the_rows_in_their_order(sources: dict[str, Path]) -> None
     ends = blend.batch(rows)["cu_seqlens"]
     assert ends[-1] == len(rows) * LENGTH
     assert set(range(0, len(rows) * LENGTH, LENGTH)) <= set(ends.tolist())
-
-
-def test_packed_anew_for_every_epoch(sources: dict[str, Path]) -> None:
-    again = {"path": sources["code"], "repack": True}
-    blend = opened({"web": sources["web"], "code": again}, [{"weights": {"web": 1, "code": 1}}], rows=300)  # type: ignore[dict-item]
-    source, _ = blend.origins(slice(None))
-    dataset, rows, epoch = packtool.open(sources["code"]), [], 0
-    assert isinstance(dataset, Dataset)
-    while sum(map(len, rows)) < 150:
-        rows.append(np.array(dataset.epoch(epoch, repack=True)[:]))
-        epoch += 1
-    assert epoch > 1
-    assert np.array_equal(blend[source == 0], np.concatenate(rows)[:150])
 
 
 def test_from_a_file_as_from_python(sources: dict[str, Path], tmp_path: Path) -> None:
@@ -146,21 +125,28 @@ def refused(sources: dict[str, Any], stages: Any = (), **options: Any) -> str:
     return str(caught.value)
 
 
-def test_what_does_not_go_together(sources: dict[str, Path], tmp_path: Path) -> None:
-    web, store = sources["web"], sources["web"].parent / "web-store"
-    packtool.pack(store, tmp_path / "long", strategy="bfd", sequence_length=64)
-    packtool.pack(store, tmp_path / "several", strategy="buckets", buckets=[32, 64])
-    other = write_store(tmp_path / "other-store", [5, 9], tokenizer=other_tokenizer())
-    packtool.pack(other, tmp_path / "other", strategy="bfd", sequence_length=LENGTH)
-    packtool.pack(store, tmp_path / "multiple", strategy="bfd", sequence_length=LENGTH, document_multiple=8)
+def test_what_does_not_go_together(sources: dict[str, Path], make: Make, tmp_path: Path) -> None:
+    options = {"strategy": "bfd", "sequence_length": LENGTH}
+    place = make(
+        [5, 9, 70],
+        long={**options, "sequence_length": 64},
+        several={"strategy": "buckets", "buckets": [32, 64]},
+        multiple={**options, "document_multiple": 8},
+    )
+    other = make([5, 9], {"tokenizer": replace(TOKENIZER, sha256="1" * 64)}, other=options) / "other"
+    by_another = "b has other tokens than a, by another tokenizer. Tokenize all sources with one tokenizer."
     said = {
-        "multiple": "sources.b: documents of b begin at multiples of 8, of a at 1. Pack all sources with the same",
-        "long": "sources.b: b has rows of 64 tokens, a of 32. Pack all sources to rows of one length.",
-        "several": "sources.b: b has rows of several lengths (32, 64), so it can't be blended with others. Pack it to",
-        "other": "sources.b: b has other tokens than a, by another tokenizer. Tokenize all sources with one tokenizer.",
+        place / "multiple": "documents of b begin at multiples of 8, of a at 1. Pack all sources with the same",
+        place / "long": "b has rows of 64 tokens, a of 32. Pack all sources to rows of one length.",
+        place / "several": "b has rows of several lengths (32, 64), so it can't be blended with others. Pack it to",
+        other: by_another,
     }
-    for name, message in said.items():
-        assert refused({"a": web, "b": tmp_path / name}).startswith(message)
+    for path, message in said.items():
+        assert refused({"a": sources["web"], "b": path}).startswith(f"sources.b: {message}")
+    (tmp_path / "two.toml").write_text(f'[sources]\na = "{sources["web"]}"\nb = "{other}"\n')
+    with pytest.raises(UsageError) as caught:
+        packtool.open(tmp_path / "two.toml")
+    assert str(caught.value) == f"{tmp_path / 'two.toml'}:3: {by_another}"
 
 
 def test_a_dataset_is_known_by_its_rows_and_their_order(sources: dict[str, Path], tmp_path: Path) -> None:
@@ -178,14 +164,6 @@ def test_a_dataset_is_known_by_its_rows_and_their_order(sources: dict[str, Path]
         assert refused({"a": web, "b": {"path": other, "seed": seed}}) == message
         for option in ({"seed": 7}, {"shuffle": False}):
             packtool.open(packtool.Blend({"a": web, "b": {"path": other, **option}}))
-
-
-def other_tokenizer() -> Any:
-    from msgspec.structs import replace
-
-    from tests.stores import TOKENIZER
-
-    return replace(TOKENIZER, sha256="1" * 64)
 
 
 def test_weights_and_sources_agree(sources: dict[str, Path]) -> None:

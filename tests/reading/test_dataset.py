@@ -1,11 +1,9 @@
-"""The reader: one interface for rows and for batches, in any order, in any process."""
+"""The reader: rows and batches by number, by slice and by array, as stored and in another order, in any process."""
 
 from __future__ import annotations
 
 import os
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,36 @@ import pytest
 import packtool
 from packtool.errors import UsageError
 from packtool.formats.names import SEGMENT
-from tests.reading.opening import bucketed, opened
+from packtool.reading.recipe import MAPPED
+from tests.reading.opening import KINDS, bucketed, opened, plain
+from tests.stores import write_store
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("epoch", [None, 3])
+def test_items_slices_and_index_arrays(packed: dict[str, Path], tmp_path: Path, kind: str, epoch: int | None) -> None:
+    path, dataset = packed[kind], opened(packed[kind])
+    if epoch is not None:
+        packtool.shuffle(path, tmp_path / "rows", epoch=epoch)
+        path, dataset = tmp_path / "rows", dataset.epoch(epoch)
+    rows, written = plain(path), opened(path)
+    assert len(dataset) == len(rows) > 3 * 32
+    chosen = np.random.default_rng(0).integers(-len(rows), len(rows), 50)
+    everything: list[Any] = [0, -1, np.int64(5), slice(3, 90), slice(None), slice(90, 3, -7), slice(5, 5), slice(9, 2)]
+    everything += [chosen, chosen.tolist(), np.arange(len(rows)) % 3 == 0]
+    assert dataset[[]].shape == (0, 32)
+    for index in everything:
+        expected = rows[index]
+        np.testing.assert_array_equal(dataset[index], expected)
+    np.testing.assert_array_equal(np.stack(list(dataset)), rows)
+    for row in [0, 7, len(rows) - 1, -1]:
+        np.testing.assert_array_equal(dataset.segments(row), written.segments(row))
+    numbers = np.concatenate([chosen % len(rows), [len(rows) - 1, 0]])
+    segments = dataset.rows.segments_of(numbers)
+    whole = np.concatenate([dataset.segments(int(row)) for row in numbers])
+    np.testing.assert_array_equal(segments.document, whole["document"])
+    np.testing.assert_array_equal(segments.repeated, whole["repeated"])
+    assert (segments.tokens() == 32).all()
 
 
 def test_wrong_indices(packed: dict[str, Path]) -> None:
@@ -55,37 +82,18 @@ def test_it_pickles_by_path_and_epoch(
         assert repr(again) == repr(dataset)
 
 
-def test_numpy_msgspec_and_xxhash_are_enough(packed: dict[str, Path]) -> None:
-    """A trainer's workers load nothing heavier, whatever they read."""
-    code = """
-import sys
-for name in ("pyarrow", "tokenizers", "gigatoken", "scipy", "tqdm", "rich", "typer"):
-    sys.modules[name] = None  # as if it were not installed
-import packtool
-from packtool.reading.batches import GlobalBatches
-from packtool.reading.stream import Stream
-dataset = packtool.open(sys.argv[1])
-for each in (dataset, dataset.epoch(2)):
-    each[3], each[[1, 2]], each[:], each.segments(0), each.batch([0, 1])
-for turn in GlobalBatches(stream := Stream(sys.argv[1], epochs=2), 4):
-    stream.batch(turn.addresses)
-"""
-    done = subprocess.run([sys.executable, "-c", code, packed["rows"]], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_what_it_says_it_is(packed: dict[str, Path], tmp_path: Path, store: Path) -> None:
+def test_what_it_says_it_is(packed: dict[str, Path], tmp_path: Path) -> None:
     dataset = opened(packed["rows"])
     assert repr(dataset) == f"<packtool dataset: {len(dataset)} rows of 32 tokens, {packed['rows']}>"
     assert repr(dataset.epoch(2)).endswith(", epoch 2 of seed 42>")
-    packtool.pack(store, tmp_path / "b", strategy="buckets", buckets=(16, 64))
+    packtool.pack(packed["rows"].with_name("store"), tmp_path / "b", strategy="buckets", buckets=(16, 64))
     sizes = {length: len(rows) for length, rows in bucketed(tmp_path / "b").buckets.items()}
     assert f"no batches, rows: {sizes[16]} of 16, {sizes[64]} of 64 tokens, " in repr(packtool.open(tmp_path / "b"))
 
 
 @pytest.mark.parametrize("drop", [False, True])
-def test_batches_are_items(store: Path, tmp_path: Path, drop: bool) -> None:
-    packtool.pack(store, tmp_path / "packed", strategy="buckets", buckets=(16, 32, 64))
+def test_batches_are_items(packed: dict[str, Path], tmp_path: Path, drop: bool) -> None:
+    packtool.pack(packed["rows"].with_name("store"), tmp_path / "packed", strategy="buckets", buckets=(16, 32, 64))
     remainder = "drop" if drop else "pad"
     made = {"method": "bucket", "batch_tokens": 192, "remainder": remainder, "epoch": 2}
     packtool.shuffle(tmp_path / "packed", tmp_path / "rows", **made)
@@ -112,12 +120,20 @@ def test_batches_are_items(store: Path, tmp_path: Path, drop: bool) -> None:
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float64", "bool", "<U4"])
 def test_a_type_that_does_not_hold_the_token_ids_is_refused(packed: dict[str, Path], dtype: str) -> None:
-    stored = opened(packed["rows"])
-    largest = stored.manifest.tokenizer.vocab_size - 1
+    largest = opened(packed["rows"]).manifest.tokenizer.vocab_size - 1
     with pytest.raises(UsageError, match=rf"dtype: \S+ does not hold token ids up to {largest}\. Give int64"):
         opened(packed["rows"], dtype=dtype)
-    for wide in ("uint16", "int32", "int64", np.uint32):
-        np.testing.assert_array_equal(opened(packed["rows"], dtype=wide)[:], stored[:])
+
+
+def test_tokens_of_another_dtype_are_copies(packed: dict[str, Path]) -> None:
+    stored = opened(packed["rows"])
+    assert opened(packed["rows"], dtype="uint16")[0].dtype == stored[0].dtype
+    for dtype in ("int32", "int64", np.uint32):
+        wide = opened(packed["rows"], dtype=dtype)
+        assert wide[0].dtype == next(iter(wide)).dtype == dtype
+        for index in (0, slice(1, 3), [4, 5]):
+            np.testing.assert_array_equal(wide[index], stored[index])
+            assert wide[index].flags.writeable
 
 
 @pytest.mark.parametrize("value", [-1, 1.5, "1", 1 << 64])
@@ -129,3 +145,20 @@ def test_epochs_and_seeds_that_make_no_sense_are_refused(packed: dict[str, Path]
         ):
             dataset.epoch(**arguments)
     assert (dataset.epoch(np.int64(1))[:] == dataset.epoch(1)[:]).all()
+
+
+def files() -> int:
+    """How many files this process has open."""
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def test_shards_are_mapped_when_needed_and_few_at_once(tmp_path: Path) -> None:
+    """A thousand shards, without a thousand open files."""
+    store = write_store(tmp_path / "store", [16] * (MAPPED + 44), per_shard=100)
+    options = {"sequence_length": 16, "shard_tokens": 16, "shuffle": False}
+    packtool.pack(store, tmp_path / "p", strategy="concat", **options)
+    before = files()
+    dataset = opened(tmp_path / "p")
+    assert files() == before
+    assert len(dataset[:]) == MAPPED + 44
+    assert files() - before <= MAPPED

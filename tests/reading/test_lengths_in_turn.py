@@ -12,19 +12,15 @@ import pytest
 import packtool
 from packtool.errors import UsageError
 from packtool.reading import BucketDataset
-from tests.stores import write_store
+from tests.making import Make, drawn_lengths
 
 GROW = [{"weights": {"32": 8, "64": 2}}, {"from": "50%", "ramp": True, "weights": {"128": 1}}]
 
 
 @pytest.fixture(scope="module")
-def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("lengths")
-    lengths = np.random.default_rng(4).integers(2, 300, 400).tolist()
-    packtool.pack(
-        write_store(root / "store", lengths), root / "rows", strategy="decompose", sequence_length=128, min_bucket=32
-    )
-    return root / "rows"
+def several(make: Make) -> Path:
+    options = {"strategy": "decompose", "sequence_length": 128, "min_bucket": 32}
+    return make(drawn_lengths(400, 299, 4), rows=options) / "rows"
 
 
 def opened(several: Path, stages: Any = (), **options: Any) -> BucketDataset:
@@ -87,8 +83,5 @@ def test_mistakes(several: Path, stages: Any, options: dict[str, Any], message: 
     with pytest.raises(UsageError) as caught:
         opened(several, stages, **options)
     assert str(caught.value).startswith(message)
-
-
-def test_batches_need_a_size(several: Path) -> None:
     with pytest.raises(UsageError, match="rows of several lengths need batches of one length each"):
         packtool.open(packtool.Blend({"all": several}, GROW))

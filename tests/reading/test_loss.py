@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 import packtool
 from packtool.planning.plan import PADDING
 from packtool.reading import Dataset, make_batch
-from tests.stores import document_loss, write_store
+from tests.making import Make, drawn_lengths
+from tests.reading.opening import opened
+from tests.stores import document_loss
 from tests.test_loss import expected
 from tests.writing.cases import KINDS
 
-LENGTHS = np.random.default_rng(5).integers(1, 150, 40).tolist()
+LENGTHS = drawn_lengths(40, 149, 5, 1)
 DOCUMENTS = [document_loss(number, length) for number, length in enumerate(LENGTHS)]
 
 
@@ -71,66 +73,36 @@ def check(dataset: Dataset) -> None:
 
 
 @pytest.mark.parametrize("kind", ["concat-8", "concat-192", "padding-16", "seamless"])
-def test_every_order_has_it(tmp_path: Path, kind: str) -> None:
-    store = write_store(tmp_path / "store", LENGTHS, per_shard=15, loss=document_loss)
-    packtool.pack(store, tmp_path / "packed", **KINDS[kind], shard_tokens=640)
-    packtool.pack(store, tmp_path / "index", **KINDS[kind], shard_tokens=640, index_only=True)
+def test_every_order_has_it(make: Make, kind: str) -> None:
+    options = {**KINDS[kind], "shard_tokens": 640}
+    place = make(
+        LENGTHS, {"per_shard": 15, "loss": document_loss}, packed=options, index={**options, "index_only": True}
+    )
     for name in ("packed", "index"):
-        dataset = packtool.open(tmp_path / name)
-        assert isinstance(dataset, Dataset)
-        check(dataset)
-        check(dataset.epoch(2))
-    repacked = packtool.open(tmp_path / "index")
-    assert isinstance(repacked, Dataset)
-    check(repacked.epoch(1, repack=True))
+        check(opened(place / name))
+        check(opened(place / name).epoch(2))
+    check(opened(place / "index").epoch(1, repack=True))
 
 
-def test_other_rotations_have_it(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store", LENGTHS, loss=document_loss)
-    options: dict[str, Any] = {"method": "partial", "sequence_length": 64, "batch_size": 3}
-    packtool.shuffle(store, tmp_path / "packed", **options)
-    dataset = packtool.open(tmp_path / "packed")
-    assert isinstance(dataset, Dataset)
-    check(dataset)
-    check(dataset.epoch(2))
+def test_other_rotations_have_it(make: Make, tmp_path: Path) -> None:
+    store = make(LENGTHS, {"loss": document_loss}) / "store"
+    packtool.shuffle(store, tmp_path / "packed", method="partial", sequence_length=64, batch_size=3)
+    check(opened(tmp_path / "packed"))
+    check(opened(tmp_path / "packed").epoch(2))
 
 
-def test_rows_without_segments_are_masked(tmp_path: Path) -> None:
+def test_rows_without_segments_are_masked(make: Make) -> None:
     """Where the column says what trains, padding needs no segments to be left out."""
-    store = write_store(tmp_path / "store", LENGTHS, loss=document_loss)
-    packtool.pack(store, tmp_path / "packed", strategy="ffd", sequence_length=64, segments=False)
-    dataset = packtool.open(tmp_path / "packed")
-    assert isinstance(dataset, Dataset)
+    options = {"strategy": "ffd", "sequence_length": 64, "segments": False}
+    dataset = opened(make(LENGTHS, {"loss": document_loss}, packed=options) / "packed")
     loss = dataset.loss([0, 1])
+    assert loss is not None
     batch = dataset.batch([0, 1], labels="same", documents=False, fields=["input_ids", "labels"])
     np.testing.assert_array_equal(batch["labels"][:, 1:] != -100, loss[:, 1:] == 1)
 
 
-def test_a_dataset_without_the_column_trains_on_all(tmp_path: Path) -> None:
-    packtool.pack(write_store(tmp_path / "store", LENGTHS), tmp_path / "packed", **KINDS["concat"])
-    dataset = packtool.open(tmp_path / "packed")
-    assert isinstance(dataset, Dataset)
+def test_a_dataset_without_the_column_trains_on_all(make: Make) -> None:
+    dataset = opened(make(LENGTHS, packed=KINDS["concat"]) / "packed")
     assert (dataset.has_loss, dataset.loss(0)) == (False, None)
     batch = dataset.batch(0, fields=["labels", "loss_mask"])
     assert batch["loss_mask"].tolist() == [[1.0] * 63 + [0.0]]
-
-
-@pytest.mark.torch
-def test_the_loader_hands_it_out(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    from packtool.torch import Loader
-
-    store = write_store(tmp_path / "store", LENGTHS, loss=document_loss)
-    packtool.pack(store, tmp_path / "packed", **KINDS["buckets"])
-    packtool.shuffle(tmp_path / "packed", tmp_path / "batches", method="bucket", batch_tokens=128)
-    fields = ["input_ids", "labels", "loss_mask"]
-    for workers in (0, 1):
-        found = trained = 0
-        for batch in Loader(tmp_path / "batches", fields=fields, num_workers=workers, labels="same", drop_last=False):
-            assert (batch["loss_mask"].dtype, batch["labels"].dtype) == (torch.float32, torch.int64)
-            assert torch.equal(batch["loss_mask"] == 1, batch["labels"] != -100)
-            found, trained = found + 1, trained + int(batch["loss_mask"].sum())
-        dataset: Any = packtool.open(tmp_path / "batches")
-        batches = [dataset.batch(number, labels="same", fields=["labels"]) for number in range(len(dataset))]
-        wanted = sum(int((batch["labels"] != -100).sum()) for batch in batches)
-        assert (trained, found > 3) == (wanted, True)

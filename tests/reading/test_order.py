@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from packtool.reading.order import Dealt
 from packtool.reading.state import restore
 from packtool.reading.stream import Stream
 from packtool.warnings import PacktoolWarning
-from tests.reading.opening import batch_of, stopped
-from tests.stores import write_store
+from tests.making import Make, drawn_lengths
+from tests.reading.opening import batch_of, sources_of, stopped
 
 SIZES = {"web": 600, "code": 260, "chat": 120}
 ROWS = 12_000
@@ -31,14 +30,8 @@ WEIGHTS = [
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    root, paths = tmp_path_factory.mktemp("blend-stream"), {}
-    for number, (name, documents) in enumerate(SIZES.items()):
-        lengths = np.random.default_rng(number).integers(2, 30, documents).tolist()
-        store = write_store(root / f"{name}-store", lengths, first=1000 * number)
-        paths[name] = root / name
-        packtool.pack(store, paths[name], strategy="bfd", sequence_length=16, seed=number)
-    return paths
+def sources(make: Make) -> dict[str, Any]:
+    return sources_of(make, SIZES, web={"seed": 0}, code={"seed": 1}, chat={"seed": 2})
 
 
 def stream_of(sources: dict[str, Any], stages: Any = WEIGHTS, rows: int = ROWS, **options: Any) -> Stream:
@@ -83,36 +76,27 @@ def each_once(rows: Read, before: dict[str, int] | None = None) -> None:
 
 
 def test_the_rows_are_those_of_the_sequence(sources: dict[str, Any]) -> None:
+    """Also those that a worker is asked for, in its copy."""
     stream, rows = stream_of(sources), packtool.open(packtool.Blend(sources, WEIGHTS, rows=ROWS))
     samples = [0, 4095, 4096, 7200, 11_999, 17]
-    batch, same = batch_of(stream, samples), rows.batch(samples)
+    batch, same = batch_of(pickle.loads(pickle.dumps(stream)), samples), rows.batch(samples)
     assert set(batch) == set(same)
     for name, value in batch.items():
         assert np.array_equal(value, same[name])  # type: ignore[literal-required,arg-type]
     assert len(batch_of(stream, [])["source"]) == 0
 
 
-def test_documents_at_multiples(sources: dict[str, Any], tmp_path: Path) -> None:
-    store = sources["web"].parent / "web-store"
-    packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=16, document_multiple=4)
-    stream = stream_of({"web": tmp_path / "rows"}, (), rows=50)
-    alone = packtool.open(tmp_path / "rows").epoch(0).batch(range(10))
-    batch = batch_of(stream, range(10))
+def test_documents_at_multiples(make: Make) -> None:
+    (path,) = sources_of(make, {"web": 600}, web={"document_multiple": 4}).values()
+    alone = packtool.open(path).epoch(0).batch(range(10))
+    batch = batch_of(stream_of({"web": path}, (), rows=50), range(10))
     assert set(batch) == {*alone, "source"}
     assert np.array_equal(batch["cu_seqlens_padded"], alone["cu_seqlens_padded"])
-    rows = packtool.open(packtool.Blend({"web": tmp_path / "rows"}, rows=50))
+    rows = packtool.open(packtool.Blend({"web": path}, rows=50))
     same = rows.batch(range(10), pad_cu_seqlens=16)
     assert set(same) == set(batch)
     assert same["cu_seqlens_padded"][: len(batch["cu_seqlens_padded"])].tolist() == batch["cu_seqlens_padded"].tolist()
     assert len(same["cu_seqlens"]) == len(same["cu_seqlens_padded"]) == 10 * 16 + 1
-
-
-def test_a_worker_gets_what_was_chosen(sources: dict[str, Any]) -> None:
-    stream = stream_of(sources)
-    copy = pickle.loads(pickle.dumps(stream))
-    addresses = stream.located(np.array([5, 9000]))
-    assert np.array_equal(copy.batch(addresses)["input_ids"], batch_of(stream, [5, 9000])["input_ids"])
-    assert np.array_equal(copy.located(np.array([5, 9000])), addresses)
 
 
 CHANGED: list[dict[str, Any]] = [
@@ -221,11 +205,10 @@ def test_another_past_is_refused(sources: dict[str, Any]) -> None:
     assert restore(stream_of(sources, fixed, rows=20_000), state) == 9000
 
 
-def test_another_dataset_is_refused(sources: dict[str, Any], tmp_path: Path) -> None:
+def test_another_dataset_is_refused(sources: dict[str, Any], make: Make) -> None:
     _, state = stopped_at(sources, 500)
-    lengths = np.random.default_rng(8).integers(2, 30, 300).tolist()
-    packtool.pack(write_store(tmp_path / "store", lengths), tmp_path / "other", strategy="bfd", sequence_length=16)
-    said = refused(stream_of({**sources, "code": tmp_path / "other"}), state)
+    (other,) = sources_of(make, {"other": 300}).values()
+    said = refused(stream_of({**sources, "code": other}), state)
     assert said.startswith("blend: items of code: ")
     said = refused(stream_of({**sources, "code": {"path": sources["code"], "seed": 9}}), state)
     assert said.startswith("blend: seed of code: 1 in the state, 9 in this loader.")
@@ -323,20 +306,15 @@ def test_what_a_blend_says_itself(sources: dict[str, Any], options: dict[str, An
         stream_of(sources, **options)
     with pytest.raises(UsageError, match="no such option"):
         stream_of(sources, lables="same")
-
-
-def test_not_a_blend(sources: dict[str, Any]) -> None:
-    batches = GlobalBatches(Stream(sources["web"]), 4)
     with pytest.raises(UsageError, match=r"weights: not a blend\. Give the loader a blend\."):
-        batches.reweight({"web": 1})
+        GlobalBatches(Stream(sources["web"]), 4).reweight({"web": 1})
 
 
-def test_row_lengths_in_turn(tmp_path: Path) -> None:
-    lengths = np.random.default_rng(8).integers(2, 120, 300).tolist()
-    store = write_store(tmp_path / "store", lengths)
-    packtool.pack(store, tmp_path / "rows", strategy="decompose", sequence_length=64, min_bucket=16)
+def test_row_lengths_in_turn(make: Make) -> None:
+    options = {"strategy": "decompose", "sequence_length": 64, "min_bucket": 16}
+    rows = make(drawn_lengths(300, 119, 8), rows=options) / "rows"
     stages = [{"weights": {"16": 1, "32": 0}}, {"from": "40%", "weights": {"32": 1, "64": 1}}]
-    blend = packtool.Blend({"all": tmp_path / "rows"}, stages, batch_tokens=128)
+    blend = packtool.Blend({"all": rows}, stages, batch_tokens=128)
     stream = Stream(blend, epochs=2, fields=("input_ids",))
     batches = GlobalBatches(stream, rank=1, world_size=2)
     widths = [stream.batch(turn.addresses, turn.length)["input_ids"].shape[1] for turn in batches]
@@ -344,9 +322,9 @@ def test_row_lengths_in_turn(tmp_path: Path) -> None:
     assert widths[: len(table)] == table
     assert len(widths) == 2 * len(table)
     state = stopped(batches)
-    assert "order: computed, row lengths by weights" in refused(Stream(tmp_path / "rows", batch_tokens=128), state)
+    assert "order: computed, row lengths by weights" in refused(Stream(rows, batch_tokens=128), state)
     stages[0]["weights"] = {"16": 1, "32": 1}
-    other = Stream(packtool.Blend({"all": tmp_path / "rows"}, stages, batch_tokens=128))
+    other = Stream(packtool.Blend({"all": rows}, stages, batch_tokens=128))
     assert "from a run with other weights of row lengths, which place every batch of an" in refused(other, state)
     with pytest.raises(UsageError, match="seed: a blend says this itself, of each source"):
         Stream(blend, seed=3)
@@ -387,11 +365,10 @@ def test_other_weights_before_the_first_batch(sources: dict[str, Any]) -> None:
         batches.reweight({"code": 1e-30, "web": 1})
 
 
-def test_a_source_without_rows_has_no_weight(sources: dict[str, Any], tmp_path: Path) -> None:
-    options: dict[str, Any] = {"strategy": "concat", "sequence_length": 16, "remainder": "drop"}
-    packtool.pack(write_store(tmp_path / "store", [3]), tmp_path / "none", **options)
-    assert len(packtool.open(tmp_path / "none")) == 0
-    both = {"none": tmp_path / "none", "web": sources["web"]}
+def test_a_source_without_rows_has_no_weight(sources: dict[str, Any], make: Make) -> None:
+    none = make([3], none={"strategy": "concat", "sequence_length": 16, "remainder": "drop"}) / "none"
+    assert len(packtool.open(none)) == 0
+    both = {"none": none, "web": sources["web"]}
     message = "none has a weight, but no rows. Give it the weight 0, or take it out of the blend."
     with pytest.raises(UsageError) as caught:
         stream_of(both, [{"weights": {"web": 1, "none": 0.1}}], rows=50)

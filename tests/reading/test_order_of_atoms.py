@@ -13,14 +13,12 @@ import pytest
 import packtool
 from packtool.errors import UsageError
 from packtool.formats.packed import PackedDataset
-from tests.stores import write_store
-
-LENGTHS = np.random.default_rng(5).integers(2, 90, 120)
+from tests.making import Make, drawn_lengths
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_store(tmp_path_factory.mktemp("order") / "store", LENGTHS.tolist(), per_shard=40)
+@pytest.fixture
+def store(make: Make) -> Path:
+    return make(drawn_lengths(120, 89, 5), {"per_shard": 40}) / "store"
 
 
 def tokens(dataset: Path, bucket: int = 0) -> npt.NDArray[Any]:

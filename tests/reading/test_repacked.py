@@ -1,4 +1,4 @@
-"""Streams whose epochs are packed anew: resuming, world sizes and passes, where epochs differ in their rows."""
+"""Streams whose epochs are packed anew, where epochs differ in their rows."""
 
 from __future__ import annotations
 
@@ -10,25 +10,17 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.errors import DataError, UsageError
 from packtool.reading.batches import GlobalBatches
 from packtool.reading.stream import Stream
-from tests.reading.opening import stopped
-from tests.stores import write_store
-
-LENGTHS = np.random.default_rng(3).integers(2, 60, 200).tolist()
+from tests.making import Make, drawn_lengths
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def index(make: Make) -> Path:
     """Rows of windows so small that their number differs from epoch to epoch."""
-    place = tmp_path_factory.mktemp("repacked")
-    write_store(place / "store", LENGTHS)
     options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 64, "window_tokens": 400}
-    packtool.pack(place / "store", place / "index", **options, index_only=True)
-    for epoch in range(4):
-        packtool.pack(place / "store", place / f"{epoch}", **options, epoch=epoch)
-    return place / "index"
+    epochs = {f"{epoch}": {**options, "epoch": epoch} for epoch in range(4)}
+    return make(drawn_lengths(200, 59, 3), index={**options, "index_only": True}, **epochs) / "index"
 
 
 def rows_of(index: Path, epochs: range) -> np.ndarray[Any, Any]:
@@ -45,14 +37,3 @@ def test_epochs_are_those_that_pack_writes(index: Path) -> None:
         turns = [turn.addresses for batches in [GlobalBatches(stream, 4, drop_last=False)] * passes for turn in batches]
         found = pickle.loads(pickle.dumps(stream)).batch(np.concatenate(turns))["input_ids"]
         assert np.array_equal(found, rows_of(index, range(4)))
-
-
-def test_a_state_is_of_one_way_to_make_epochs(index: Path) -> None:
-    state = stopped(GlobalBatches(Stream(index, repack=True), 4))
-    with pytest.raises(DataError, match="order: repacked in the state, computed in this loader"):
-        GlobalBatches(Stream(index), 4).load_state_dict(state)
-
-
-def test_an_order_of_its_own_is_refused(index: Path) -> None:
-    with pytest.raises(UsageError, match="an epoch that is packed anew has an order of its own"):
-        Stream(index, repack=True, shuffle=False)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import packtool
 from packtool.reading import BlendedRows
 from tests.examples import examples
-from tests.stores import document_loss, write_store
+from tests.making import Make, drawn_lengths
+from tests.stores import document_loss
 
 LENGTH, ROWS = 24, 200
 PACKED: dict[str, dict[str, Any]] = {
@@ -28,14 +29,13 @@ PACKED: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    root, paths = tmp_path_factory.mktemp("alone"), {}
+def sources(make: Make) -> dict[str, Path]:
+    paths = {}
     for number, (kind, options) in enumerate(PACKED.items()):
-        lengths = np.random.default_rng(number).integers(1, 60, 40).tolist()
         for name, loss in ((kind, None), (f"{kind}-loss", document_loss)):
-            store = write_store(root / f"{name}-store", lengths, first=1000 * number, loss=loss)
-            paths[name] = root / name
-            packtool.pack(store, paths[name], sequence_length=LENGTH, **options)
+            stored = {"first": 1000 * number, "loss": loss}
+            place = make(drawn_lengths(40, 59, number, 1), stored, **{name: {**options, "sequence_length": LENGTH}})
+            paths[name] = place / name
     return paths
 
 

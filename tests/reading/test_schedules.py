@@ -14,19 +14,21 @@ import packtool
 from packtool.reading.batches import GlobalBatches, Turn
 from packtool.reading.stream import Stream
 from tests.examples import examples
-from tests.stores import write_store
+from tests.making import Make
 
 SIZES = {"rows": (2, 8, 9), "repacked": (4,), "several": (1,), "blend": (2, 8)}
 """Batch sizes that a run of each kind may have."""
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    place = tmp_path_factory.mktemp("schedules")
-    write_store(place / "store", [7, 30, 3, 18, 25, 9, 11, 28, 5, 16] * 6)
-    packtool.pack(place / "store", place / "rows", strategy="concat", sequence_length=32)
-    packtool.pack(place / "store", place / "index", strategy="concat", sequence_length=32, index_only=True, seed=3)
-    packtool.pack(place / "store", place / "several", strategy="buckets", buckets=(8, 16, 32))
+def sources(make: Make) -> dict[str, Any]:
+    options = {"strategy": "concat", "sequence_length": 32}
+    place = make(
+        [7, 30, 3, 18, 25, 9, 11, 28, 5, 16] * 6,
+        rows=options,
+        index={**options, "index_only": True, "seed": 3},
+        several={"strategy": "buckets", "buckets": (8, 16, 32)},
+    )
     blend = packtool.Blend({"rows": place / "rows", "index": place / "index"}, rows=75)
     return {"rows": place / "rows", "repacked": place / "index", "several": place / "several", "blend": blend}
 
@@ -115,6 +117,8 @@ class Schedule(RuleBasedStateMachine):
             if turns[0][-1].consumed == turns[0][-1].ahead:  # the last turn of its global batch
                 came.append(joined(turns))
                 turns = [[] for _ in self.ranks]
+        if batches is None and self.samples == self.bounds[0] and not self.blend:
+            assert all(taken == len(rank) for rank in self.ranks), "a pass is as long as it says"
         read = self.left if batches is None else batches
         first, self.samples = self.samples, min(self.samples + read * self.size, self.bounds[1])
         assert len(came) == read

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 import xxhash
 
@@ -21,42 +20,33 @@ from packtool.errors import DataError, UsageError
 from packtool.reading.batches import GlobalBatches
 from packtool.reading.state import KEY, LoaderState
 from packtool.reading.stream import Stream
-from tests.reading.opening import stopped
-from tests.stores import write_store
+from tests.making import Make, drawn_lengths
+from tests.reading.opening import sources_of, stopped
 
 STAGES = [{"weights": {"web": 0.6, "code": 0.4}}, {"from": "30%", "ramp": "70%", "weights": {"web": 0.2, "code": 0.8}}]
 FUTURE = [STAGES[0], {"from": "2000 rows", "weights": {"web": 1, "code": 7}}]
 ROWS = 9000
-Make = Callable[[], GlobalBatches]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("states")
-    for number, (name, documents) in enumerate({"web": 90, "code": 60, "chat": 40}.items()):
-        lengths = np.random.default_rng(number).integers(2, 30, documents).tolist()
-        write_store(root / f"{name}-store", lengths, first=1000 * number)
-        packtool.pack(
-            root / f"{name}-store", root / name, strategy="bfd", sequence_length=16, index_only=name == "code"
-        )
-    packtool.pack(root / "web-store", root / "several", strategy="buckets", buckets=(8, 16, 32))
-    return root
+def place(make: Make) -> dict[str, Path]:
+    """Datasets by name."""
+    several = make(drawn_lengths(90, 29), several={"strategy": "buckets", "buckets": (8, 16, 32)}) / "several"
+    return {**sources_of(make, {"web": 90, "code": 60, "chat": 40}, code={"index_only": True}), "several": several}
 
 
-def blend(place: Path, stages: Any = STAGES, rows: int = ROWS) -> packtool.Blend:
+def blend(place: dict[str, Path], stages: Any = STAGES, rows: int = ROWS) -> packtool.Blend:
     names = {name for stage in stages for name in stage["weights"]}
-    return packtool.Blend({name: place / name for name in names}, stages, rows=rows)
+    return packtool.Blend({name: place[name] for name in names}, stages, rows=rows)
 
 
-def kinds(place: Path) -> dict[str, Make]:
+def kinds(place: dict[str, Path]) -> dict[str, Callable[[], GlobalBatches]]:
     """Loaders of every kind."""
     return {
-        "dataset": lambda: GlobalBatches(Stream(place / "web", epochs=2), 4),
-        "stored": lambda: GlobalBatches(Stream(place / "web", shuffle=False), 5, drop_last=False),
-        "repacked": lambda: GlobalBatches(Stream(place / "code", repack=True, seed=7), 4),
-        "several": lambda: GlobalBatches(
-            Stream(place / "several", batch_tokens=64, drop_rest=True), micro_batch_size=3
-        ),
+        "dataset": lambda: GlobalBatches(Stream(place["web"], epochs=2), 4),
+        "stored": lambda: GlobalBatches(Stream(place["web"], shuffle=False), 5, drop_last=False),
+        "repacked": lambda: GlobalBatches(Stream(place["code"], repack=True, seed=7), 4),
+        "several": lambda: GlobalBatches(Stream(place["several"], batch_tokens=64, drop_rest=True), micro_batch_size=3),
         "blend": lambda: GlobalBatches(Stream(blend(place)), 20),
         "reweighted": lambda: reweighted(GlobalBatches(Stream(blend(place)), 20)),
         "changed": lambda: changed(place),
@@ -69,7 +59,7 @@ def reweighted(batches: GlobalBatches) -> GlobalBatches:
     return batches
 
 
-def changed(place: Path) -> GlobalBatches:
+def changed(place: dict[str, Path]) -> GlobalBatches:
     """Resumed into another future, so that dealing began anew."""
     batches = GlobalBatches(Stream(blend(place, FUTURE)), 20)
     batches.load_state_dict(stopped(GlobalBatches(Stream(blend(place)), 20), 90))
@@ -86,7 +76,7 @@ def rest_of(batches: GlobalBatches) -> list[Any]:
 @pytest.mark.parametrize("kind", ["dataset", "stored", "repacked", "several", "blend", "reweighted", "changed"])
 @pytest.mark.parametrize("where", ["begin", "inside", "skipped", "end", "asked"])
 @pytest.mark.filterwarnings("ignore:.*the run ended with its")
-def test_a_state_survives_whatever_keeps_it(place: Path, kind: str, where: str) -> None:
+def test_a_state_survives_whatever_keeps_it(place: dict[str, Path], kind: str, where: str) -> None:
     """In a new loader, through JSON, pickle and a copy of what a new loader's state holds."""
     make, blends = kinds(place)[kind], {"reweighted": blend(place), "changed": blend(place, FUTURE)}
     batches = make()
@@ -150,7 +140,7 @@ def meaning(batches: GlobalBatches) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["dataset", "repacked", "several", "reweighted", "changed"])
-def test_damage_is_refused_or_is_another_state(place: Path, kind: str) -> None:
+def test_damage_is_refused_or_is_another_state(place: dict[str, Path], kind: str) -> None:
     """Whatever value stands in whatever place: with the old checksum always refused, and nothing moves."""
     source, target = (kinds(place)[kind]() for _ in range(2))
     state = json.loads(stopped(source, 7)[KEY])
@@ -173,7 +163,7 @@ def test_damage_is_refused_or_is_another_state(place: Path, kind: str) -> None:
     assert tried > 400
 
 
-def test_every_changed_character_is_noticed(place: Path) -> None:
+def test_every_changed_character_is_noticed(place: dict[str, Path]) -> None:
     state = stopped(changed(place))[KEY]
     target = changed(place)
     for at in range(len(state)):
@@ -205,14 +195,14 @@ EARLY = "the state was made before the first release. Begin the run again, or sk
         ({"samples": 8, "past": "5f", "sources": {}, "begin": None, "stages": []}, EARLY),
     ],
 )
-def test_not_a_state(place: Path, state: Any, message: str) -> None:
+def test_not_a_state(place: dict[str, Path], state: Any, message: str) -> None:
     batches = kinds(place)["dataset"]()
     with pytest.raises(DataError) as caught:
         batches.load_state_dict(state)
-    assert str(caught.value).startswith(f"{place / 'web'}: {message}")
+    assert str(caught.value).startswith(f"{place['web']}: {message}")
 
 
-def test_states_of_blends_and_datasets_are_told_apart(place: Path) -> None:
+def test_states_of_blends_and_datasets_are_told_apart(place: dict[str, Path]) -> None:
     made = kinds(place)
     state = {kind: stopped(made[kind]()) for kind in ("dataset", "blend")}
     for kind, other, message in [
@@ -223,40 +213,41 @@ def test_states_of_blends_and_datasets_are_told_apart(place: Path) -> None:
             made[kind]().load_state_dict(state[other])
 
 
-def test_where_the_past_differs_the_line_is_named(place: Path) -> None:
-    path = place / "two.toml"
-    text = (
-        'rows = "9k"\n[sources]\nweb = "web"\ncode = "code"\n[[stages]]\nweights = {{ web = 3, code = 1 }}\n'
-        '[[stages]]\nfrom = "{}"\nweights = {{ web = 1, code = 1 }}\n'
-    )
-    path.write_text(text.format("20%"))
-    state = stopped(GlobalBatches(Stream(path), 20), 150)
-    path.write_text(text.format("30%"))
+def test_where_the_past_differs_the_line_is_named(place: dict[str, Path], tmp_path: Path) -> None:
+    path = tmp_path / "two.toml"
+
+    def written(begin: str) -> Stream:
+        sources = [f'{name} = "{place[name]}"' for name in ("web", "code")]
+        stages = ["[[stages]]", "weights = { web = 3, code = 1 }", "[[stages]]", f'from = "{begin}"']
+        lines = ['rows = "9k"', "[sources]", *sources, *stages, "weights = { web = 1, code = 1 }"]
+        path.write_text("\n".join(lines))
+        return Stream(path)
+
+    state = stopped(GlobalBatches(written("20%"), 20), 150)
     with pytest.raises(DataError) as caught:
-        GlobalBatches(Stream(path), 20).load_state_dict(state)
+        GlobalBatches(written("30%"), 20).load_state_dict(state)
     assert str(caught.value) == (
         f"{path}:5: the checkpoint trained samples 0 to 1800 with code 0.25, web 0.75; now it is samples 0 to 2700 "
         "with code 0.25, web 0.75. Write this stage in rows, as it was, and change what comes after."
     )
-    path.write_text(text.format("1800 rows"))
-    batches = GlobalBatches(Stream(path), 20)
+    batches = GlobalBatches(written("1800 rows"), 20)
     batches.load_state_dict(state)
     assert batches.consumed == 3000
 
 
-def test_a_source_that_is_gone_is_still_known(place: Path) -> None:
+def test_a_source_that_is_gone_is_still_known(place: dict[str, Path]) -> None:
     """Its dataset is in the states that follow, so it can come back, and another can't take its name."""
     stages = [STAGES[0], {"from": "2000 rows", "weights": {"web": 1}}]
 
     def made(**sources: Any) -> GlobalBatches:
-        return GlobalBatches(Stream(packtool.Blend({"web": place / "web", **sources}, stages, rows=ROWS)), 20)
+        return GlobalBatches(Stream(packtool.Blend({"web": place["web"], **sources}, stages, rows=ROWS)), 20)
 
     without = made(code={})
     without.load_state_dict(stopped(GlobalBatches(Stream(blend(place)), 20), 100))
     state = stopped(without, 10)
-    assert json.loads(state[KEY])["sources"]["code"]["items"] == len(packtool.open(place / "code"))
-    back = made(code=place / "code")
+    assert json.loads(state[KEY])["sources"]["code"]["items"] == len(packtool.open(place["code"]))
+    back = made(code=place["code"])
     back.load_state_dict(state)
     assert back.rows == without.rows
     with pytest.raises(DataError, match=r"items of code: .* in the state, .* in this loader"):
-        made(code=place / "chat").load_state_dict(state)
+        made(code=place["chat"]).load_state_dict(state)

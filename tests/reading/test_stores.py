@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,19 +9,17 @@ import pytest
 
 import packtool
 from packtool.reading.stream import Stream
+from tests.making import Make, drawn_lengths
 from tests.reading.opening import batch_of
-from tests.stores import write_store
 
 
 @pytest.mark.parametrize("extra_token", [False, True])
 @pytest.mark.parametrize("strategy", ["bfd", "padding", "concat"])
-def test_tokens_know_their_store(tmp_path: Path, strategy: str, extra_token: bool) -> None:
-    stores, sizes = [], {"web": 40, "code": 25, "chat": 10}
-    for number, (name, documents) in enumerate(sizes.items()):
-        lengths = np.random.default_rng(number).integers(2, 50, documents).tolist()
-        stores.append(write_store(tmp_path / name, lengths, first=sum(list(sizes.values())[:number])))
-    packtool.pack(stores, tmp_path / "rows", strategy=strategy, sequence_length=32)
-    dataset: Any = packtool.open(tmp_path / "rows")
+def test_tokens_know_their_store(make: Make, strategy: str, extra_token: bool) -> None:
+    sizes = {"web": 40, "code": 25, "chat": 10}
+    stores = {name: drawn_lengths(documents, 49, documents) for name, documents in sizes.items()}
+    rows = make(stores, rows={"strategy": strategy, "sequence_length": 32}) / "rows"
+    dataset: Any = packtool.open(rows)
     assert dataset.sources == list(sizes)
     batch = dataset.batch(slice(None), fields=("input_ids", "source"), extra_token=extra_token)
     assert batch["source"].shape == batch["input_ids"].shape
@@ -34,7 +31,7 @@ def test_tokens_know_their_store(tmp_path: Path, strategy: str, extra_token: boo
             store = int(np.searchsorted(ends, document, side="right")) if document >= 0 else -1
             expected += [expected[-1] if document == -2 else store] * length
         assert batch["source"][row].tolist() == expected[: 32 - extra_token]
-    stream = Stream(tmp_path / "rows", epochs=2, fields=("source",), extra_token=extra_token)
+    stream = Stream(rows, epochs=2, fields=("source",), extra_token=extra_token)
     assert stream.names == list(sizes)
     assert batch_of(stream, [])["source"].shape == (0, 32 - extra_token)
     across = batch_of(stream, range(len(dataset) - 2, len(dataset) + 2))["source"]
