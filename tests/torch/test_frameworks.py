@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
 
 from packtool.errors import DataError, UsageError  # noqa: E402
-from packtool.torch import Loader, NextLabels  # noqa: E402
+from packtool.torch import Loader, NextLabels, ValidationLoader  # noqa: E402
 
 LENGTHS = np.random.default_rng(3).integers(1, 60, 200).tolist()
 
@@ -255,3 +256,43 @@ def test_transformers_ends_quietly_after_the_run_of_a_blend(
     seen: list[list[int]] = []
     transformers_trainer(loader, tmp_path, seen, **options, save_strategy="no").train()
     assert seen == [row for batch in Loader(blend, batch_size=16) for row in batch["input_ids"].tolist()]
+
+
+def test_transformers_logs_the_loss_of_each_source(blend: packtool.Blend, tmp_path: Path) -> None:
+    """Of batches of two sources, and of validation sets one after the other: means over the targets of each."""
+    transformers = pytest.importorskip("transformers")
+    from packtool.torch.transformers import PackedTrainer
+
+    class Model(torch.nn.Module):  # type: ignore[misc,name-defined]
+        """Its logits depend on the token before; as the learning rate is 0, they stay as they are."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.logits = torch.nn.Parameter(torch.randn(8, 65536, generator=torch.Generator().manual_seed(0)))
+
+        def forward(self, input_ids: Any, labels: Any) -> Any:
+            logits = self.logits[input_ids % 8]
+            flat, targets = logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()
+            return {"loss": torch.nn.functional.cross_entropy(flat, targets, ignore_index=-100), "logits": logits}
+
+    def expected(batches: Any, number: int) -> float:
+        losses = []
+        for batch in batches:
+            mine = (batch["source"][:, 1:] == number) & (batch["labels"][:, 1:] != -100)
+            logits = model.logits[batch["input_ids"] % 8][:, :-1][mine]
+            losses.append(torch.nn.functional.cross_entropy(logits, batch["labels"][:, 1:][mine], reduction="none"))
+        return float(torch.cat(losses).mean())
+
+    model, fields = Model(), ("input_ids", "labels", "source")
+    valid = ValidationLoader(blend, batch_size=4, batches=2, labels="same", fields=fields)
+    arguments = transformers.TrainingArguments(
+        str(tmp_path), max_steps=2, logging_steps=2, learning_rate=0, report_to="none", use_cpu=True, save_strategy="no"
+    )
+    loader = Loader(blend, batch_size=4, labels="same", fields=fields)
+    trainer = PackedTrainer(loader, model=model, args=arguments, eval_dataset=valid)
+    trainer.train()
+    found = {**trainer.state.log_history[0], **trainer.evaluate()}
+    for number, name in enumerate(loader.sources):
+        first = list(itertools.islice(Loader(blend, batch_size=4, labels="same", fields=fields), 2))
+        assert found[f"loss/{name}"] == pytest.approx(expected(first, number), abs=1e-4)
+        assert found[f"eval_loss/{name}"] == pytest.approx(expected(valid, valid.sources.index(name)), abs=1e-4)
