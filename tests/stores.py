@@ -12,9 +12,9 @@ import numpy as np
 import xxhash
 
 from packtool.formats import manifest as manifests
-from packtool.formats.names import token_dtype
-from packtool.formats.schema import StoreManifest, TokenizerInfo, TokenShard
-from packtool.formats.token_store import write_loss, write_shard
+from packtool.formats.names import shard_file, token_dtype
+from packtool.formats.schema import OtherFile, StoreManifest, TokenizerInfo, TokenShard
+from packtool.formats.token_store import write_columns, write_loss, write_shard
 from packtool.places.npy import FileEntry
 from packtool.planning.plan import offsets_of
 
@@ -91,14 +91,17 @@ def write_store(
     first: int = 0,
     loss: Callable[[int, int], list[int]] | None = None,
     conversations: bool = False,
+    columns: Callable[[int], dict[str, str | None]] | None = None,
 ) -> Path:
     """A token store of documents of these lengths (EOS included), numbered from `first` in their tokens.
 
     Args:
         loss: which tokens of a document of this number and length train; None for all, without saying so.
         conversations: the documents are said to be conversations.
+        columns: the fields that are kept with the document of this number.
     """
     path.mkdir(parents=True)
+    options: dict[str, Any] = {"conversations": "auto"} if conversations else {}
     shards, trained = [], 0
     for number, begin in enumerate(range(0, len(lengths), per_shard)):
         part = lengths[begin : begin + per_shard]
@@ -110,11 +113,17 @@ def write_store(
             trains = [np.array(loss(first + begin + i, n), np.uint8) for i, n in enumerate(part)]
             trained += sum(int(each.sum()) for each in trains)
             mask = write_loss(path, number, trains)
-        shards.append(TokenShard(tokens, ends, begin, loss=mask))
+        kept: OtherFile | None = None
+        if columns is not None:
+            records = [columns(first + begin + i) for i in range(len(part))]
+            options["columns"] = list(records[0])
+            values = [[record[name] for record in records] for name in options["columns"]]
+            kept = write_columns(path / shard_file("columns", number), options["columns"], values)
+        shards.append(TokenShard(tokens, ends, begin, columns=kept, loss=mask))
     manifests.write(
         path,
         StoreManifest(
-            options={"conversations": "auto"} if conversations else {},
+            options=options,
             inputs=[],
             tokenizer=tokenizer,
             dtype=token_dtype(tokenizer.vocab_size).str,

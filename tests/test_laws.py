@@ -20,8 +20,17 @@ from tests.examples import examples
 SIZES = [2, 3, 8, 16, 33]
 
 
-def options_of(name: str, size: int, draw: st.DataObject | None = None) -> PackOptions:
-    """Options of a strategy for rows of about `size` tokens: drawn, or the plainest."""
+def drawn_multiple(name: str, size: int, data: st.DataObject) -> int:
+    """A multiple at which documents may begin in rows of about `size` tokens."""
+    fit = [multiple for multiple in (2, 4, 6, 8, 11, 16, 48) if size % multiple == 0]
+    if name == "decompose":
+        fit = [multiple for multiple in fit if multiple & (multiple - 1) == 0]
+    return data.draw(st.sampled_from(fit or [1]), label="multiple")
+
+
+def options_of(name: str, size: int, draw: st.DataObject | None = None, *, multiple: int = 1) -> PackOptions:
+    """Options of a strategy for rows of about `size` tokens, whose documents begin at multiples: drawn, or the
+    plainest."""
     accepts = STRATEGIES[name].accepts
 
     def choose(option: str, choices: list[object]) -> dict[str, object]:
@@ -31,8 +40,9 @@ def options_of(name: str, size: int, draw: st.DataObject | None = None) -> PackO
 
     divisors = [size // n for n in range(1, size) if size % n == 0 and size // n > 1]
     return PackOptions(
+        document_multiple=multiple,
         **choose("sequence_length", [size]),
-        **choose("atom_size", [size, *divisors, 2 * size, 4 * size]),
+        **choose("atom_size", [size, *(n for n in divisors if n % multiple == 0), 2 * size, 4 * size]),
         **choose("remainder", ["pad", "drop"]),
         **choose("buckets", [(size, 2 * size), (size,), (3 * size, size, 4 * size)]),
         **choose("padding_threshold", [Fraction(1, 100), Fraction(0), Fraction(1, 4), Fraction(1)]),
@@ -40,6 +50,8 @@ def options_of(name: str, size: int, draw: st.DataObject | None = None) -> PackO
         **choose("extra_capacity", [1, 0, size - 1]),
         **choose("mix_rows", [None, True, False]),
         **choose("min_bucket", [1, 2, 1 << size.bit_length() - 1]),
+        **choose("max_documents_per_row", [None, 1, 3]),
+        **choose("open_rows", [64, 1, 3]),
         seed=42 if draw is None else draw.draw(st.integers(0, 1 << 63), label="seed"),
         window_tokens=1 << 34 if draw is None else draw.draw(st.sampled_from([1 << 34, 40, 7]), label="window"),
     )

@@ -24,7 +24,6 @@ from packtool.planning.selecting.mixture import Passes
 from packtool.warnings import PacktoolWarning
 from tests.choosing.web_and_wiki import pack
 from tests.shell import Shell
-from tests.stores import contents
 
 Record = dict[str, Any]
 REPOS = ["a", "b/c", "é", "𝄞", "Z", "", None]
@@ -159,29 +158,6 @@ def test_the_report_says_what_share_of_pairs_is_alike(stores: list[Path], tmp_pa
     assert packtool.stats(tmp_path / "p").neighbours == wanted
     packtool.shuffle(tmp_path / "p", tmp_path / "q", epoch=3)
     assert packtool.stats(tmp_path / "q").neighbours == wanted
-
-
-@pytest.mark.parametrize("strategy", ["best-fit-in-order", "concat"])
-@pytest.mark.parametrize("index_only", [False, True])
-def test_the_bytes_depend_on_neither_workers_nor_memory(
-    stores: list[Path], tmp_path: Path, strategy: str, index_only: bool
-) -> None:
-    options: dict[str, Any] = {"strategy": strategy, "order_by": "repo,-size:number", "index_only": index_only}
-    pack(stores, tmp_path / "a", workers=1, **options)
-    pack(stores, tmp_path / "b", workers=2, memory="64KiB", **options)
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
-    if index_only:
-        packtool.materialize(tmp_path / "a", tmp_path / "whole", store=stores)
-        whole = pack(stores, tmp_path / "c", **{**options, "index_only": False})
-        assert contents(tmp_path / "whole") == contents(whole.place.path)  # type: ignore[attr-defined]
-
-
-def test_rows_that_are_written_later_have_the_same_share(stores: list[Path], tmp_path: Path) -> None:
-    options: dict[str, Any] = {"strategy": "padding", "order_by": "repo", "sequence_length": 64, "atom_size": 16}
-    pack(stores, tmp_path / "a", shuffle=False, **options)
-    pack(stores, tmp_path / "index", shuffle=False, index_only=True, **options)
-    packtool.materialize(tmp_path / "index", tmp_path / "b", store=stores)
-    assert contents(tmp_path / "b") == contents(tmp_path / "a")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import packtool
 from packtool.planning.packing import STRATEGIES
 from packtool.reading import BucketDataset, Dataset
 from tests.stores import document_loss, write_store
-from tests.test_laws import options_of
+from tests.test_laws import drawn_multiple, options_of
 
 KINDS: dict[str, dict[str, Any]] = {
     "concat-8": {"strategy": "concat", "sequence_length": 64, "atom_size": 8},
@@ -31,8 +31,12 @@ KINDS: dict[str, dict[str, Any]] = {
 def drawn_packing(data: st.DataObject, place: Path, name: str) -> tuple[list[Path], dict[str, Any]]:
     """Draw options of a strategy and a mixture, and write the stores that are packed."""
     size = data.draw(st.sampled_from([8, 16, 33]))
-    drawn = options_of(name, size, data)
-    options: dict[str, Any] = {option: getattr(drawn, option) for option in (*STRATEGIES[name].accepts, "seed")}
+    multiple = 1
+    if data.draw(st.booleans(), label="at multiples"):
+        multiple = drawn_multiple(name, size, data)
+    drawn = options_of(name, size, data, multiple=multiple)
+    taken = (*STRATEGIES[name].accepts, "document_multiple", "seed")
+    options: dict[str, Any] = {option: getattr(drawn, option) for option in taken}
     options["strategy"] = name
     if STRATEGIES[name].windowed:
         options["window_tokens"] = drawn.window_tokens
@@ -44,7 +48,15 @@ def drawn_packing(data: st.DataObject, place: Path, name: str) -> tuple[list[Pat
         if chats:
             options["too_long"] = "cut"
         store, first = place / f"store-{number}", 100 * number
-        stores.append(write_store(store, lengths, per_shard=4, first=first, loss=loss, conversations=chats))
+        made: dict[str, Any] = {"per_shard": 4, "first": first, "loss": loss, "conversations": chats}
+        stores.append(write_store(store, lengths, columns=kept_fields, **made))
+    given: dict[str, list[Any]] = {
+        "where": [None, "lang != 'de'", "tokens > 5 or store == 'store-0'"],
+        "keep": [(), ("score:number", "lang")],
+        "order_by": [None, "-lang,score:number"],
+    }
+    for option, values in given.items():
+        options[option] = data.draw(st.sampled_from(values), label=option)
     mix = data.draw(st.sampled_from([None, "2", "1.5"]), label="epochs")
     if mix is not None:
         options["mix"] = [f"{store.name}={mix}x" for store in stores]
@@ -53,6 +65,7 @@ def drawn_packing(data: st.DataObject, place: Path, name: str) -> tuple[list[Pat
 
 def require_same(found: Dataset | BucketDataset, expected: Dataset | BucketDataset) -> None:
     """Hold all rows, their segments, and batches of them against each other."""
+    assert found.columns == expected.columns
     if isinstance(found, BucketDataset) and isinstance(expected, BucketDataset):
         pairs = list(zip(found.buckets.values(), expected.buckets.values(), strict=True))
         batches: list[Any] = []
@@ -61,18 +74,25 @@ def require_same(found: Dataset | BucketDataset, expected: Dataset | BucketDatas
     else:
         assert type(found) is type(expected) is Dataset
         pairs = [(found.rows, expected.rows)]
-        given: list[dict[str, Any]] = [{}, {"fields": ("input_ids",)}]
+        kept = [f"column.{name}" for name in expected.columns]
+        given: list[dict[str, Any]] = [{}, {"fields": ("input_ids", *kept)}]
         some = np.random.default_rng(0).integers(0, len(expected), 7) if len(expected) else []
         batches = [(found.batch(some, **fields), expected.batch(some, **fields)) for fields in given]
     for mine, other in batches:
         assert mine.keys() == other.keys()
-        assert all(np.array_equal(mine[name], other[name]) for name in other)
+        for name in other:
+            np.testing.assert_array_equal(mine[name], other[name])  # which takes NaN for equal
     for mine, other in pairs:
         assert len(mine) == len(other)
         assert np.array_equal(mine[:], other[:])
         if len(other):
             assert np.array_equal(mine[[0, len(other) - 1, 0]], other[[0, -1, 0]])
         assert all(np.array_equal(mine.segments(row), other.segments(row)) for row in range(len(other)))
+
+
+def kept_fields(document: int) -> dict[str, str | None]:
+    """What is kept with a document; some lack a value."""
+    return {"lang": ["en", "de", None, "", "ünï"][document % 5], "score": ["2", "10", None, "-0.5"][document % 4]}
 
 
 def rare_targets(document: int, length: int) -> list[int]:

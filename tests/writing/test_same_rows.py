@@ -1,4 +1,5 @@
-"""The same rows by every way to them: packed, shuffled, drawn in memory; with tokens and without; in any memory."""
+"""The same rows by every way to them: packed, shuffled, drawn in memory; with tokens and without; in any memory, and by
+processes that share none."""
 
 from __future__ import annotations
 
@@ -24,6 +25,7 @@ from tests.writing.cases import drawn_packing, require_same
 @pytest.fixture
 def several_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(two_passes, "_TASK_BYTES", 4000)
+    monkeypatch.setattr(two_passes, "_BYTES_ON_CLUSTER", 4000)
     monkeypatch.setattr(two_passes, "_MOST_TASKS", 5)
 
 
@@ -33,7 +35,8 @@ def without_tokens(path: Path) -> dict[str, bytes]:
     return {name: data for name, data in contents(path).items() if not Path(name).name.startswith(names)}
 
 
-@pytest.mark.usefixtures("several_tasks")
+@pytest.mark.usefixtures("several_tasks", "anyone")
+@pytest.mark.filterwarnings("ignore::packtool.warnings.PacktoolWarning")
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 @settings(examples(6, HealthCheck.function_scoped_fixture), phases=[Phase.generate])
 @given(data=st.data())
@@ -47,6 +50,7 @@ def test_rows_are_the_same_by_every_way(
     other = {
         "memory": data.draw(st.sampled_from([None, 8000, 30_000]), label="memory"),
         "workers": data.draw(st.sampled_from([1, 1, 3]), label="workers"),
+        "scheduler": data.draw(st.sampled_from([None, None, "anyone"]), label="scheduler"),
     }
 
     def pack(made: str, **more: Any) -> Path:
@@ -61,13 +65,19 @@ def test_rows_are_the_same_by_every_way(
     # Without tokens, and with them again.
     require_same(index, whole)
     assert without_tokens(place / "index") == without_tokens(place / "whole")
-    packtool.materialize(place / "index", place / "written")
+    packtool.materialize(place / "index", place / "written", **other)
     assert contents(place / "written") == contents(place / "whole")
     packtool.materialize(place / "whole", place / "dropped", index_only=True)
     assert contents(place / "dropped") == contents(place / "index")
     assert not list((place / "index").rglob("tokens-*"))
     for made in ("whole", "index"):
         assert packtool.verify(place / made, store=stores).problems == []
+    if (
+        options["order_by"]
+        and options.get("atom_size") is not None
+        and options["atom_size"] < options["sequence_length"]
+    ):
+        return  # once parts of rows have moved, the report can't say how alike neighbours are
     # In corpus order, or that of another seed, and shuffled then.
     pack("corpus", shuffle=False)
     sources = ["whole", "index", "corpus"]
@@ -94,6 +104,8 @@ def test_rows_are_the_same_by_every_way(
     for made in ("next", "index"):
         assert contents(place / f"{made} of index") == contents(place / f"{made} of whole")
         assert contents(place / f"{made} of corpus") == contents(place / f"{made} of whole")
+    if options["order_by"]:
+        return  # an order of its own
     # Rows of another epoch.
     anew = packtool.open(pack("anew", epoch=epoch, **other))
     assert packtool.verify(place / "anew", store=stores).problems == []  # each document once, by its own number

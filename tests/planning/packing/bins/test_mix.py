@@ -138,7 +138,7 @@ def test_the_strategies_of_bins_mix_and_two_do_unasked():
 def test_only_places_change(name, data):
     size = data.draw(st.sampled_from([8, 16, 33]), label="size")
     lengths = data.draw(corpora(size), label="lengths")
-    options = options_of(name, size, data)
+    options = replace(options_of(name, size, data), max_documents_per_row=None)
     plain, mixed, again, other = (
         plan(name, lengths, replace(options, **change))
         for change in (
