@@ -127,8 +127,6 @@ def test_packed_rows_carry_the_column(stores: list[Path], tmp_path: Path, kind: 
     options: dict[str, Any] = {**WRITTEN[kind], "shard_tokens": 640, "quiet": True}
     packtool.pack(stores, tmp_path / "packed", **options)
     check(tmp_path / "packed")
-    packtool.shuffle(tmp_path / "packed", tmp_path / "epoch", epoch=1, memory=1 << 12)
-    check(tmp_path / "epoch")
 
 
 def test_rows_without_segments_carry_it_too(stores: list[Path], tmp_path: Path) -> None:
@@ -143,15 +141,6 @@ def test_rows_without_segments_carry_it_too(stores: list[Path], tmp_path: Path) 
     packtool.shuffle(tmp_path / "packed", tmp_path / "epoch", epoch=2)
     pairs = zip(stored(tmp_path / f"epoch-{1 << 12}", "loss"), stored(tmp_path / "epoch", "loss"), strict=True)
     assert all(np.array_equal(one, another) for one, another in pairs)
-
-
-def test_the_partial_shuffle_carries_it(stores: list[Path], tmp_path: Path) -> None:
-    options: dict[str, Any] = {"method": "partial", "sequence_length": 64, "batch_size": 3, "epoch": 2}
-    packtool.shuffle(stores[0], tmp_path / "packed", **options)
-    documents = [document_loss(number, length) for number, length in enumerate(LENGTHS)]
-    (loss,), (table,), (offsets,) = (stored(tmp_path / "packed", kind) for kind in ("loss", "segments", "segment_off*"))
-    for row, first, last in zip(loss.tolist(), offsets[:-1], offsets[1:], strict=True):
-        assert row == expected(documents, [(d, s, n) for d, s, n, _ in table[first:last].tolist()], len(LENGTHS))
 
 
 def test_what_is_chosen_is_counted(stores: list[Path], tmp_path: Path) -> None:

@@ -75,13 +75,9 @@ def check(dataset: Dataset) -> None:
 @pytest.mark.parametrize("kind", ["concat-8", "concat-192", "padding-16", "seamless"])
 def test_every_order_has_it(make: Make, kind: str) -> None:
     options = {**KINDS[kind], "shard_tokens": 640}
-    place = make(
-        LENGTHS, {"per_shard": 15, "loss": document_loss}, packed=options, index={**options, "index_only": True}
-    )
-    for name in ("packed", "index"):
-        check(opened(place / name))
-        check(opened(place / name).epoch(2))
-    check(opened(place / "index").epoch(1, repack=True))
+    packed = opened(make(LENGTHS, {"per_shard": 15, "loss": document_loss}, packed=options) / "packed")
+    check(packed)
+    check(packed.epoch(2))
 
 
 def test_other_rotations_have_it(make: Make, tmp_path: Path) -> None:
