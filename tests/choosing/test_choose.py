@@ -1,4 +1,4 @@
-"""`pack` of chosen documents: every strategy, accounted for, verified, and without a leak."""
+"""`pack` of chosen documents: accounted for in every report, in bounded memory, and never twice in a row."""
 
 from __future__ import annotations
 
@@ -37,29 +37,15 @@ from tests.choosing.web_and_wiki import pack
 from tests.stores import amended, contents, write_store
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_every_strategy_packs_a_mixture_that_verifies_against_its_stores(
-    stores: list[Path], tmp_path: Path, strategy: str
-) -> None:
-    options: dict[str, Any] = {"strategy": strategy, "mix": ["web=0.4x", "wiki=2.5x"]}
-    if strategy in ("buckets", "length-buckets"):
-        options |= {"buckets": [16, 32], "sequence_length": None}
-    dataset = pack(stores, tmp_path / "p", **options)
-    choice = dataset.manifest.choice
-    web, wiki = choice.sources
-    assert abs(web.chosen_tokens - 0.4 * web.tokens) <= 30
-    assert abs(wiki.chosen_tokens - 2.5 * wiki.tokens) <= 30
-    assert (web.repeated_tokens, wiki.repeated_tokens) == (0, wiki.chosen_tokens - wiki.tokens)
-    ledger = dataset.manifest.ledger
-    left_out = sum(each.tokens - each.documents for s in (web, wiki) for each in s.left_out.values())
-    again = sum(s.repeated_tokens - s.repeated_documents for s in (web, wiki))
-    stored = sum(s.tokens - s.documents for s in (web, wiki))
+def test_the_ledger_of_a_mixture_begins_with_all_that_is_stored(stores: list[Path], tmp_path: Path) -> None:
+    manifest = pack(stores, tmp_path / "p", mix=["web=0.4x", "wiki=2.5x"]).manifest
+    ledger, sources = manifest.ledger, manifest.choice.sources
+    left_out = sum(each.tokens - each.documents for source in sources for each in source.left_out.values())
+    again = sum(source.repeated_tokens - source.repeated_documents for source in sources)
+    stored = sum(source.tokens - source.documents for source in sources)
     assert (ledger.stored, ledger.left_out, ledger.packed_again) == (stored, left_out, again)
     assert left_out > 0 < again
-    assert dataset.manifest.ledger.input == web.chosen_tokens + wiki.chosen_tokens - dataset.manifest.documents
-    assert packtool.verify(tmp_path / "p", store=stores).problems == []
-    packtool.shuffle(tmp_path / "p", tmp_path / "s", method="atom", epoch=1)
-    assert packtool.verify(tmp_path / "s", store=stores).problems == []
+    assert ledger.input == sum(source.chosen_tokens for source in sources) - manifest.documents
 
 
 @pytest.mark.parametrize(

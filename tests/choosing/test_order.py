@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from tests.shell import Shell
 
 Record = dict[str, Any]
 REPOS = ["a", "b/c", "é", "𝄞", "Z", "", None]
-SIZES = [3, "10", -2.5, "1e2", 0, "-0.0", "nan", None]
+SIZES = [3, "10", -2.5, "1e2", 0, "-0.0", "nan", None, 1 << 53, (1 << 53) + 1, float(1 << 53), -(1 << 63) - 1]
 DATES = ["2024-01", "2023-12", "2024-1", None]
 KEYS = ["repo", "-repo", "date", "-date", "size:number", "-size:number", "size"]
 
@@ -63,7 +64,7 @@ def sort_key(record: Record, field: str, *, number: bool) -> Any:
     value = record[field]
     if value is None or (number and value == "nan"):
         return None
-    return float(value) if number else str(value)
+    return Fraction(value) if number else str(value)
 
 
 def by_definition(documents: list[int], keys: list[str]) -> list[int]:
@@ -92,7 +93,7 @@ def test_the_order_is_that_of_sorted(stores: list[Path], tmp_path: Path, cases: 
         taken = [np.array([draw.random() < share for _ in part]) for part in RECORDS]
         taken[0][0] = True
         passes = [Passes(some, draw.choice([1, 2]), np.zeros_like(some)) for some in taken]
-        memory = draw.choice([1 << 30, 3000])
+        memory = draw.choice([1 << 30, 3000, 400])
         found = documents_in_order(documents, passes, order_keys(keys), memory, tmp_path)
         wanted = by_definition(np.flatnonzero(np.concatenate(taken)).tolist(), keys)
         assert found.documents.tolist() == wanted, keys

@@ -109,11 +109,6 @@ def test_a_store_named_twice_would_double_its_documents(stores: list[Path], tmp_
             call([stores[0], tmp_path / "link"], tmp_path / "p")
 
 
-def test_a_mixture_as_a_table_from_python(stores: list[Path], tmp_path: Path) -> None:
-    listed = pack(stores, tmp_path / "a", mix=["web=1x", "wiki=0.5x"]).manifest
-    assert pack(stores, tmp_path / "b", mix={"web": "1x", "wiki": "0.5x"}).manifest == listed
-
-
 def test_shares_by_temperature_are_those_of_a_mixture(stores: list[Path], tmp_path: Path) -> None:
     """T = 1 leaves the proportions; a high one gives each store half."""
     sizes = [Corpus([store]).tokens for store in stores]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import packtool
 from packtool.errors import PacktoolError
-from packtool.formats.packed import PackedDataset
 from tests.choosing.web_and_wiki import pack, store_of
 from tests.stores import contents
 
@@ -71,34 +68,6 @@ def test_a_name_that_fits_none_or_several_is_refused(tmp_path: Path, options: di
 
 def numbered(directory: Path, values: list[Any]) -> Path:
     return made(directory / "in", [{"text": f"text {n}", "n": value} for n, value in enumerate(values)], columns="n")
-
-
-WHOLE = [1700000000000000003, 1700000000000000001, 2**64 + 3, 1700000000000000002, -(2**63) - 1, 5, 2**53 + 1, 2**53]
-
-
-def test_whole_numbers_are_ordered_exactly(tmp_path: Path) -> None:
-    values = [*WHOLE, 0.5, None, 1.7e18, 1700000000000000001]
-    store = numbered(tmp_path, values)
-    for sign in ("", "-"):
-        dataset = pack(
-            [store], tmp_path / "p", order_by=[f"{sign}n:number"], strategy="concat", shuffle=False, overwrite=True
-        )
-        segments = dataset.buckets[0].checked_tables()
-        packed = list(dict.fromkeys(np.concatenate([table["document"] for table, _ in segments]).tolist()))
-        known = [n for n, value in enumerate(values) if value is not None]
-        wanted = sorted(known, key=lambda n: values[n] if not sign else -values[n])  # Python compares exactly
-        assert [n for n in packed if n >= 0] == [*wanted, values.index(None)]
-
-
-@pytest.mark.parametrize("order", ["==", "!=", "<", "<=", ">", ">="])
-def test_whole_numbers_are_compared_exactly(tmp_path: Path, order: str) -> None:
-    store = numbered(tmp_path, WHOLE)
-    for constant in ("1700000000000000002", "1.7e18", str(2**64 + 3), "9007199254740993", "-9223372036854775809"):
-        wanted = [n for n, value in enumerate(WHOLE) if eval(f"{value} {order} {constant}")]
-        dataset = pack([store], tmp_path / "p", where=f"n {order} {constant} or n == 5", overwrite=True)
-        assert dataset.chosen()[0].tolist() == sorted({*wanted, 5})
-    several = f"n in (5, 1700000000000000002, {2**53 + 1})"
-    assert pack([store], tmp_path / "p", where=several, overwrite=True).chosen()[0].tolist() == [3, 5, 6]
 
 
 @pytest.mark.parametrize(
@@ -169,49 +138,7 @@ def test_a_store_may_lie_on_one_side(stores: list[Path], tmp_path: Path) -> None
         pack([few], tmp_path / "q", holdout_of=tmp_path / "held")
 
 
-def taken(dataset: PackedDataset) -> list[tuple[int, int]]:
-    """The documents and tokens that were taken of each store."""
-    assert dataset.manifest.choice is not None
-    return [(source.chosen_documents, source.chosen_tokens) for source in dataset.manifest.choice.sources]
-
-
 def test_weights_are_normalised_as_in_blends(stores: list[Path], tmp_path: Path) -> None:
     for number, mix in enumerate(("web=75%,wiki=25%", "web=60,wiki=20", "web=0.75,wiki=0.25", "wiki=1/4,web=3/4")):
         pack(stores, tmp_path / str(number), mix=mix, tokens=2000)
         assert contents(tmp_path / str(number)) == contents(tmp_path / "0")
-
-
-def test_tokens_alone_go_by_size(stores: list[Path], tmp_path: Path) -> None:
-    [(_, web), (_, wiki)] = taken(pack(stores, tmp_path / "all", mix="web=1x,wiki=1x"))
-    half = (web + wiki) // 2
-    both = pack(stores, tmp_path / "half", tokens=half)
-    assert [source.epochs for source in both.manifest.choice.sources] == [str(Fraction(half, web + wiki))] * 2
-    for found, whole in zip(taken(both), (web, wiki), strict=True):
-        assert abs(found[1] - whole / 2) < 40
-    one = taken(pack(stores[:1], tmp_path / "one", tokens=1000))
-    assert abs(one[0][1] - 1000) < 40
-    assert taken(pack(stores[:1], tmp_path / "same", mix={"web": 7}, tokens=1000)) == one
-    with pytest.raises(PacktoolError, match=rf"Give tokens={web} or fewer, max_epochs=2\."):
-        pack(stores[:1], tmp_path / "p", tokens=2 * web)
-
-
-def test_an_amount_of_a_store(stores: list[Path], tmp_path: Path) -> None:
-    dataset = pack(stores, tmp_path / "p", mix=["web=30 documents", "wiki=150 documents"], max_epochs=2)
-    assert [documents for documents, _ in taken(dataset)] == [30, 150]
-    assert dataset.manifest.choice.options["mix"] == ["30 documents", "150 documents"]
-    fewer = pack(stores, tmp_path / "q", mix=["web=20 documents", "wiki=0"])
-    assert set(fewer.chosen()[0].tolist()) < set(dataset.chosen()[0].tolist())
-    [(_, web), _] = taken(pack(stores, tmp_path / "r", mix=["web=1k tokens", "wiki=1x"]))
-    assert abs(web - 1000) < 40
-    filtered = pack(stores[:1], tmp_path / "s", mix="web=30 documents", min_tokens=10)
-    assert taken(filtered)[0][0] == 30
-
-
-def test_a_store_that_is_too_small_stops_and_the_others_give_the_rest(stores: list[Path], tmp_path: Path) -> None:
-    [_, (_, wiki)] = taken(pack(stores, tmp_path / "all", mix="web=1x,wiki=1x"))
-    dataset = pack(stores, tmp_path / "p", mix="web=1,wiki=3", tokens=wiki + 500, stop=True)
-    [(_, of_web), (_, of_wiki)] = taken(dataset)
-    assert of_wiki == wiki
-    assert abs(of_web - 500) < 40
-    assert dataset.manifest.choice.options["mix"] == ["1/4", "3/4"]
-    assert packtool.verify(tmp_path / "p", store=stores).problems == []
