@@ -65,8 +65,8 @@ def rows_of(only: Plan, shuffled: bool = False) -> Segments:
     return layout.segments(0, layout.rows)
 
 
-def check_laws(lengths: np.ndarray, plans: list[Plan]) -> None:
-    """Coverage, ledger, capacity: of all row lengths together."""
+def check_laws(lengths: np.ndarray, plans: list[Plan], multiple: int = 1) -> None:
+    """Coverage, ledger, capacity, and where documents begin: of all row lengths together."""
     seen = np.zeros(int(lengths.sum()), np.int64)
     base = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
     output = padding = inserted = stored_eos = repeated = placed = 0
@@ -74,6 +74,11 @@ def check_laws(lengths: np.ndarray, plans: list[Plan]) -> None:
         for shuffled in (True, False):
             pieces = rows_of(only, shuffled)
             assert (pieces.tokens() == only.sequence_length).all()
+            begins = offsets_of(pieces.length)[:-1]
+            assert (begins[pieces.document >= 0] % multiple == 0).all()
+            # What rounds a piece up is all that is added: longer runs of padding end a unit.
+            between = (pieces.document == PADDING) & ((begins + pieces.length) % only.unit != 0)
+            assert (pieces.length[between] < multiple).all()
         row_is_padding = np.ones(pieces.groups, bool)
         row_is_padding[pieces.group_of()[pieces.document != PADDING]] = False
         assert not row_is_padding.any()
@@ -122,12 +127,15 @@ def corpora(draw: st.DrawFn, size: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@examples(80)
+@examples(160)
 @given(data=st.data())
 def test_laws(name, data):
-    size = data.draw(st.sampled_from([s for s in SIZES if s > 2 or name != "padding"]), label="size")
+    size = data.draw(st.sampled_from([s for s in (*SIZES, 48) if s > 2 or name != "padding"]), label="size")
+    multiple = 1
+    if data.draw(st.booleans(), label="at multiples"):
+        multiple = drawn_multiple(name, size, data)
     lengths = data.draw(corpora(size), label="lengths")
-    check_laws(lengths, plan(name, lengths, options_of(name, size, data)))
+    check_laws(lengths, plan(name, lengths, options_of(name, size, data, multiple=multiple)), multiple)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

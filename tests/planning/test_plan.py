@@ -10,24 +10,13 @@ from hypothesis import strategies as st
 from packtool.planning.arrays import IN_MEMORY
 from packtool.planning.packing.plans import Bins, RowsPlan
 from packtool.planning.plan import Segments, between, index_type, offsets_of
+from tests.segments import Piece, listed, segments
 
-Group = list[tuple[int, int, int, int]]
 GROUPS = st.lists(st.lists(st.tuples(*[st.integers(0, 9)] * 4), max_size=4), max_size=6)
 
 
-def segments(groups: list[Group]) -> Segments:
-    table = np.array([each for group in groups for each in group], np.int64).reshape(-1, 4)
-    return Segments(*table.T, offsets_of(np.array([len(group) for group in groups], np.int64)))
-
-
-def listed(rows: Segments) -> list[Group]:
-    columns = (rows.document, rows.start, rows.length, rows.repeated)
-    flat = list(zip(*(column.tolist() for column in columns), strict=True))
-    return [flat[a:b] for a, b in zip(rows.offsets[:-1], rows.offsets[1:], strict=True)]
-
-
 @given(GROUPS, st.data())
-def test_segments_are_groups_of_rows(groups: list[Group], data: st.DataObject) -> None:
+def test_segments_are_groups_of_rows(groups: list[list[Piece]], data: st.DataObject) -> None:
     rows = segments(groups)
     assert listed(rows) == groups
     assert (len(rows), rows.groups) == (sum(map(len, groups)), len(groups))

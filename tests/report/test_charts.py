@@ -10,7 +10,6 @@ import pytest
 from packtool.planning.packing import PackOptions, plan
 from packtool.report import charts
 from packtool.report.charts import LEFT, WIDTH, Bin, horizontal, log_ticks, round_ticks, row_picture
-from packtool.report.compare import PICTURED, spread_rows
 from packtool.report.dataset_report import sample_rows
 from packtool.writing.layout import Layout
 
@@ -106,13 +105,3 @@ def test_cut_ends_are_marked_and_a_missing_eos_is_none() -> None:
 
 def test_many_short_pieces_of_one_colour_are_one_block() -> None:
     assert rows_of([2] * 2000, "bfd", 4000).count("<rect") == 1
-
-
-def test_a_few_rows_evenly_spread() -> None:
-    lengths = np.full(100, 8)
-    (whole,) = plan("bfd", lengths, PackOptions(sequence_length=8))
-    layout = Layout(whole)
-    rows = spread_rows(layout.segments, layout.rows)
-    assert rows.groups == PICTURED
-    assert (rows.document[0], rows.document[-1]) == (0, 99)
-    assert spread_rows(layout.segments, 0).groups == 0

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 
-from packtool.formats.schema import Shuffle
 from packtool.planning.metrics.summary import measure
 from packtool.planning.metrics.tally import Tally
-from packtool.planning.plan import INSERTED_EOS, PADDING, Segments
-from packtool.report.dataset_report import report_of_rows, sample_rows
+from packtool.planning.plan import INSERTED_EOS, PADDING
+from packtool.report.dataset_report import sample_rows
 from packtool.report.types import PackedReport
-from tests.reports import NOTHING
-
-
-def test_comes_back_from_its_json(report: PackedReport) -> None:
-    assert msgspec.json.decode(msgspec.json.encode(report), type=PackedReport) == report
-    assert report.schema_version == 1
-    assert report.shuffle == Shuffle(method="atom", atom_size=8192, seed=42, epoch=1)
+from tests.segments import segments
 
 
 def test_agrees_with_the_tally(report: PackedReport, tally: Tally) -> None:
@@ -32,33 +24,13 @@ def test_agrees_with_the_tally(report: PackedReport, tally: Tally) -> None:
     assert (bucket.row_share, bucket.token_share) == (1, 1)
 
 
-def test_without_segments_only_the_ledger_is_known() -> None:
-    report = report_of_rows([], NOTHING, strategy="concat", options={}, shuffle=None)
-    assert report.metrics is None
-    assert report.lengths is None
-    assert report.ledger.rows == 0
-
-
-def test_of_no_documents() -> None:
-    none = Tally(np.zeros(0, np.uint32), 8)
-    report = report_of_rows([none], NOTHING, strategy="concat", options={}, shuffle=None)
-    assert report.metrics.rows == 0
-    assert report.documents_per_row == []
-
-
 def test_segments_are_named_and_their_cut_ends_marked() -> None:
-    table = np.array(
-        [
-            (0, 0, 5, 0),
-            (PADDING, 0, 3, 0),
-            (1, 0, 4, 0),
-            (2, 0, 3, 0),
-            (INSERTED_EOS, 0, 1, 0),
-            (1, 4, 4, 0),
-            (3, 2, 4, 0),
-        ]
-    )
-    rows = sample_rows(Segments(*table.T, np.array([0, 2, 5, 7])), np.array([5, 9, 4, 9]))
+    pieces = [
+        [(0, 0, 5, 0), (PADDING, 0, 3, 0)],
+        [(1, 0, 4, 0), (2, 0, 3, 0), (INSERTED_EOS, 0, 1, 0)],
+        [(1, 4, 4, 0), (3, 2, 4, 0)],
+    ]
+    rows = sample_rows(segments(pieces), np.array([5, 9, 4, 9]))
     found = [
         [(each.kind, each.length, each.document_length, each.cut_before, each.cut_after) for each in row.segments]
         for row in rows

@@ -115,10 +115,6 @@ def test_page_of_a_comparison() -> None:
     )
 
 
-def test_page_of_documents_alone() -> None:
-    assert check(page(store_report(np.array([5, 9, 1000])))) == ["Document length"]
-
-
 @pytest.mark.parametrize("lengths", [[], [2], [2, 2, 2], [1 << 20]])
 def test_extreme_corpora(lengths: list[int]) -> None:
     check(page(store_report(np.array(lengths, np.int64), ["all"], [64], [64, 256])))

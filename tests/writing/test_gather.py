@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import packtool.writing.gather as module
 from packtool.errors import DataError
 from packtool.places.slices import SliceReader
-from packtool.planning.plan import INSERTED_EOS, PADDING, Segments, offsets_of
+from packtool.planning.plan import INSERTED_EOS, PADDING, offsets_of
 from packtool.writing.gather import Copier, Gatherer, Locator, coalesce
+from tests.segments import segments
 
 PAD, EOS = 60001, 60002
 
@@ -62,10 +63,9 @@ def test_gathering_is_slicing(dtype: str, documents: list[int], cuts: set[int], 
             pieces.append((INSERTED_EOS, 0, 1, 0))
             expected.append(np.full(1, EOS, dtype))
     times = data.draw(st.sampled_from([1, 100]), label="times")  # a few slices are copied in another way than many
-    table, expected = np.tile(np.array(pieces, np.int64).reshape(-1, 4), (times, 1)), expected * times
     gather = gatherer(shards, starts, from_files=data.draw(st.booleans()))
-    tokens = gather(Segments(*table.T, np.array([0, len(table)])))
-    np.testing.assert_array_equal(tokens, np.concatenate([np.empty(0, dtype), *expected]))
+    tokens = gather(segments([pieces * times]))
+    np.testing.assert_array_equal(tokens, np.concatenate([np.empty(0, dtype), *(expected * times)]))
 
 
 def test_shards_beyond_the_reach_of_a_view_are_seen_through_windows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,5 +98,5 @@ def test_coalescing_joins_neighbours_only() -> None:
 
 def test_neighbours_in_the_stream_that_lie_in_two_shards_are_not_joined() -> None:
     gather = gatherer([np.array([1, 2], "<u2"), np.array([], "<u2"), np.array([3, 4], "<u2")], np.array([0, 2]))
-    table = np.array([(0, 0, 2, 0), (1, 0, 2, 0), (PADDING, 0, 1, 0), (INSERTED_EOS, 0, 1, 0)])
-    assert gather(Segments(*table.T, np.array([0, 4]))).tolist() == [1, 2, 3, 4, PAD, EOS]
+    pieces = segments([[(0, 0, 2, 0), (1, 0, 2, 0), (PADDING, 0, 1, 0), (INSERTED_EOS, 0, 1, 0)]])
+    assert gather(pieces).tolist() == [1, 2, 3, 4, PAD, EOS]

@@ -10,19 +10,7 @@ from packtool.planning.packing.plans import Bins, RowsPlan
 from packtool.planning.plan import PADDING, Plan, Segments, offsets_of, pad, ranges
 from packtool.planning.plan import Ints as Numbers
 from packtool.writing.layout import Layout, join, merge
-
-
-def columns(pieces: Segments) -> list[list[tuple[int, int, int, int]]]:
-    rows = zip(
-        pieces.document.tolist(), pieces.start.tolist(), pieces.length.tolist(), pieces.repeated.tolist(), strict=True
-    )
-    flat = list(rows)
-    return [flat[a:b] for a, b in zip(pieces.offsets[:-1].tolist(), pieces.offsets[1:].tolist(), strict=True)]
-
-
-def segments(groups: list[list[tuple[int, int, int, int]]]) -> Segments:
-    table = np.array([piece for group in groups for piece in group], np.int64).reshape(-1, 4)
-    return Segments(*table.T, offsets_of(np.array([len(group) for group in groups], np.int64)))
+from tests.segments import listed, segments
 
 
 class Grid(Plan):
@@ -50,7 +38,7 @@ class Grid(Plan):
 
 def test_padding_goes_where_a_unit_falls_short_and_where_the_last_row_does() -> None:
     units = segments([[(0, 0, 3, 0)], [(1, 0, 1, 0), (2, 0, 2, 0)], [(3, 0, 2, 0)]])
-    assert columns(join(pad(units, 3), unit=3, sequence_length=6)) == [
+    assert listed(join(pad(units, 3), unit=3, sequence_length=6)) == [
         [(0, 0, 3, 0), (1, 0, 1, 0), (2, 0, 2, 0)],
         [(3, 0, 2, 0), (PADDING, 0, 4, 0)],
     ]
@@ -58,12 +46,12 @@ def test_padding_goes_where_a_unit_falls_short_and_where_the_last_row_does() -> 
 
 def test_pieces_that_continue_each_other_become_one_but_not_across_rows() -> None:
     rows = segments([[(5, 0, 2, 0), (5, 2, 3, 0), (5, 6, 1, 0)], [(5, 7, 2, 0)]])
-    assert columns(merge(rows)) == [[(5, 0, 5, 0), (5, 6, 1, 0)], [(5, 7, 2, 0)]]
+    assert listed(merge(rows)) == [[(5, 0, 5, 0), (5, 6, 1, 0)], [(5, 7, 2, 0)]]
 
 
 def test_a_repeated_piece_does_not_continue_the_one_before() -> None:
     rows = segments([[(5, 0, 2, 0), (5, 2, 3, 1)]])
-    assert columns(merge(rows)) == [[(5, 0, 2, 0), (5, 2, 3, 1)]]
+    assert listed(merge(rows)) == [[(5, 0, 2, 0), (5, 2, 3, 1)]]
 
 
 def test_atoms_of_varying_size_move_as_wholes() -> None:
@@ -90,7 +78,7 @@ def test_any_range_of_rows_is_a_slice_of_all_rows(bins: list[list[int]], data: s
     assert whole.tokens().tolist() == [longest] * layout.rows
     first = data.draw(st.integers(0, layout.rows))
     last = data.draw(st.integers(first, layout.rows))
-    assert columns(layout.segments(first, last)) == columns(whole)[first:last] == columns(whole[first:last])
+    assert listed(layout.segments(first, last)) == listed(whole)[first:last] == listed(whole[first:last])
 
 
 def test_ranges_with_empty_groups() -> None:

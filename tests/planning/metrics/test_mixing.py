@@ -8,14 +8,12 @@ from hypothesis import strategies as st
 from packtool.planning.metrics import mixing
 from packtool.planning.metrics.mixing import PairDistanceCounter
 from packtool.planning.plan import PADDING, Segments
+from tests.segments import segments
 
 
 def rows_of(pieces: list[list[tuple[int, int]]]) -> Segments:
     """Rows of pieces of a token each: (document, start)."""
-    flat = np.array([piece for row in pieces for piece in row], np.int64).reshape(-1, 2)
-    offsets = np.cumsum([0] + [len(row) for row in pieces])
-    ones = np.ones(len(flat), np.int64)
-    return Segments(flat[:, 0], flat[:, 1], ones, ones * 0, offsets)
+    return segments([[(document, start, 1, 0) for document, start in row] for row in pieces])
 
 
 def whole(rows: list[list[int]]) -> Segments:

@@ -6,16 +6,8 @@ import numpy as np
 
 from packtool.planning.metrics.summary import measure
 from packtool.planning.metrics.tally import Tally
-from packtool.planning.plan import PADDING, Segments
-
-Row = list[tuple[int, int, int, int]]
-"""Pieces of a row: (document, start, length, repeated)."""
-
-
-def segments(rows: list[Row]) -> Segments:
-    flat = np.array([piece for row in rows for piece in row], np.int64).reshape(-1, 4)
-    offsets = np.cumsum([0] + [len(row) for row in rows])
-    return Segments(flat[:, 0], flat[:, 1], flat[:, 2], flat[:, 3], offsets)
+from packtool.planning.plan import PADDING
+from tests.segments import segments
 
 
 def test_nothing_at_all() -> None:

@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 
 from packtool.planning.metrics.summary import measure
 from packtool.planning.metrics.tally import Tally
-from packtool.planning.plan import INSERTED_EOS, PADDING, Segments
-
-Row = list[tuple[int, int, int, int]]
-"""Pieces of a row: (document, start, length, repeated)."""
-
-
-def segments(rows: list[Row]) -> Segments:
-    flat = np.array([piece for row in rows for piece in row], np.int64).reshape(-1, 4)
-    offsets = np.cumsum([0] + [len(row) for row in rows])
-    return Segments(flat[:, 0], flat[:, 1], flat[:, 2], flat[:, 3], offsets)
+from packtool.planning.plan import INSERTED_EOS, PADDING
+from tests.segments import Piece, segments
 
 
 @dataclass
@@ -41,7 +33,7 @@ class Naive:
     rows_of: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     overlap: set[int] = field(default_factory=set)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: list[Piece]) -> None:
         here = set()
         for document, start, length, repeated in row:
             if repeated:
@@ -68,14 +60,14 @@ class Naive:
 
 
 @st.composite
-def packings(draw: st.DrawFn) -> tuple[list[int], int, list[Row]]:
+def packings(draw: st.DrawFn) -> tuple[list[int], int, list[list[Piece]]]:
     """Documents and rows of any kind: pieces out of order, left out, overlapping, beside padding and inserted EOS."""
     size = draw(st.integers(1, 12))
     lengths = draw(st.lists(st.integers(1, 20), min_size=1, max_size=8))
-    rows: list[Row] = []
+    rows: list[list[Piece]] = []
     placed: set[tuple[int, int]] = set()
     for _ in range(draw(st.integers(0, 8))):
-        row: Row = []
+        row: list[Piece] = []
         room = size
         while room:
             kind = draw(st.sampled_from(["document", "document", "document", "padding", "eos"]))
@@ -100,7 +92,7 @@ def packings(draw: st.DrawFn) -> tuple[list[int], int, list[Row]]:
 
 @given(packings(), st.integers(0, 8), st.integers(1, 5))
 @example(([2], 4, [[(0, 1, 1, 0), (INSERTED_EOS, 0, 1, 0), (0, 0, 2, 0)]]), 0, 1)  # its EOS, then all of it
-def test_counts_every_token(packing: tuple[list[int], int, list[Row]], cut: int, batch: int) -> None:
+def test_counts_every_token(packing: tuple[list[int], int, list[list[Piece]]], cut: int, batch: int) -> None:
     lengths, size, rows = packing
     naive = Naive(lengths, size)
     for row in rows:

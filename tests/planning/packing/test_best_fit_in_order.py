@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.planning.packing.best_fit_in_order import best_fit_in_order
 from tests.examples import examples
 from tests.planning.packing import oracles
 from tests.planning.packing.cases import cases
@@ -54,11 +52,6 @@ def test_by_hand():
         "b0 b1 b2 b3 b4 bE d0 dE",
     ]
     assert only.eos_omitted == 1
-
-
-@pytest.mark.parametrize(("most", "bins"), [(1, [0, 1, 2, 2, 3]), (2, [0, 1, 0, 1, 2]), (99, [0, 1, 0, 1, 2])])
-def test_one_open_bin_is_next_fit(most, bins):
-    assert best_fit_in_order(np.array([5, 6, 3, 2, 4]), 8, most).tolist() == bins
 
 
 def test_neighbours_are_in_one_row_at_little_padding():

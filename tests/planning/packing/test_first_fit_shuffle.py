@@ -1,10 +1,8 @@
 """`first-fit-shuffle`: the bins of a walk over all bins, in the same random order; a worked example."""
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.planning.packing.first_fit_shuffle import first_fit_in_order
 from packtool.planning.shuffling.permutation import FIRST_FIT_ORDER, permutation
 from tests.examples import examples
 from tests.planning.packing import oracles
@@ -46,17 +44,3 @@ def test_by_hand():
         "d0 dE b0 b1 b2 b3 b4 bE",
     ]
     assert only.eos_omitted == 1
-
-
-@examples(400)
-@given(st.integers(1, 60).flatmap(lambda most: st.tuples(st.just(most), st.lists(st.integers(1, most), max_size=120))))
-def test_the_tree_of_rooms_finds_the_first_bin(case):
-    capacity, lengths = case
-    room, expected = [], []
-    for length in lengths:
-        bin = next((bin for bin, left in enumerate(room) if left >= length), len(room))
-        if bin == len(room):
-            room.append(capacity)
-        room[bin] -= length
-        expected.append(bin)
-    assert first_fit_in_order(np.array(lengths, np.int64), capacity).tolist() == expected

@@ -1,17 +1,18 @@
-"""Rows of at most so many documents: the laws hold, nothing else moves, and no more rows are added than said."""
+"""Rows of at most so many documents: nothing else moves, and no more rows are added than said."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.errors import UsageError
-from packtool.planning.packing import STRATEGIES, PackOptions, plan
+from packtool.planning.packing import STRATEGIES, plan
 from packtool.planning.packing.plans import Bins, RowsPlan
 from tests.examples import examples
 from tests.planning.packing.oracles import Piece
 from tests.planning.packing.tokens import bins_of, one
-from tests.test_laws import check_laws, corpora, options_of
+from tests.test_laws import corpora, options_of
 
 LIMITED = [name for name, strategy in STRATEGIES.items() if strategy.takes("max_documents_per_row")]
 
@@ -28,12 +29,10 @@ def whole_segments(row: list[Piece]) -> int:
 @given(data=st.data())
 def test_no_row_holds_more(name: str, data: st.DataObject) -> None:
     size, most = 16, data.draw(st.integers(1, 5), label="most")
-    multiple = data.draw(st.sampled_from([1, 4]), label="multiple")
     lengths = data.draw(corpora(size), label="lengths")
-    free = PackOptions(**{**vars(options_of(name, size, data)), "document_multiple": multiple})
-    limited = PackOptions(**{**vars(free), "max_documents_per_row": most})
+    drawn = options_of(name, size, data, multiple=data.draw(st.sampled_from([1, 4]), label="multiple"))
+    free, limited = (replace(drawn, max_documents_per_row=number) for number in (None, most))
     plans, before = plan(name, lengths, limited), plan(name, lengths, free)
-    check_laws(lengths, plans)
     for only, whole in zip(plans, before, strict=True):
         found, expected = bins_of(only), bins_of(whole)
         assert max(map(whole_segments, found), default=0) <= most
@@ -60,8 +59,3 @@ def test_what_mixing_joined_stays_together() -> None:
     assert bins_of(rows.limited(2)) == [[(0, 0, 3), (0, 3, 2), (1, 0, 4)], [(2, 0, 3)]]
     assert bins_of(rows.limited(1)) == [[(0, 0, 3), (0, 3, 2)], [(1, 0, 4)], [(2, 0, 3)]]
     assert rows.limited(1).stages == {"filled": 1, "added": 2}
-
-
-def test_strategies_that_cut_anywhere_do_not_take_it() -> None:
-    with pytest.raises(UsageError, match=r'^max_documents_per_row: strategy="concat" does not take this option\. '):
-        plan("concat", np.array([3]), PackOptions(sequence_length=8, max_documents_per_row=2))

@@ -1,9 +1,7 @@
 """The worked examples of `padding`, down to the token."""
 
 import numpy as np
-import pytest
 
-from packtool.errors import UsageError
 from packtool.planning.packing import PackOptions, plan
 from tests.planning.packing.tokens import render
 
@@ -85,8 +83,3 @@ def test_rows_are_most_where_atoms_are_rows():
         for times in (1, 2, 4)
     }
     assert rows[1] > rows[2] > rows[4]
-
-
-def test_atoms_of_one_token_are_refused():
-    with pytest.raises(UsageError, match="an atom of padding holds text and an EOS, so at least 2 tokens"):
-        padding([3], atom_size=1, sequence_length=4)

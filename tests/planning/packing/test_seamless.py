@@ -3,11 +3,9 @@
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.errors import UsageError
 from packtool.planning.packing import PackOptions, plan
 from tests.examples import examples
 from tests.planning.packing import oracles
@@ -42,11 +40,6 @@ def test_sliding_rows_overlap_evenly():
         "a5' a6' a7' a8 a9 a10 a11 a12",
         "a11' a12' a13 a14 a15 a16 a17 aE",
     ]
-
-
-def test_an_extra_of_a_whole_row_is_refused():
-    with pytest.raises(UsageError, match=r"extra_capacity: 8 is out of range\. Give a number from 0 to 7\."):
-        one("seamless", [3], sequence_length=8, extra_capacity=8)
 
 
 @examples(100)

@@ -30,6 +30,16 @@ from packtool.planning.packing import PackOptions, plan
         ("concat", {"sequence_length": 0}, r"sequence_length: 0 is out of range"),
         ("ffd", {"sequence_length": 8, "atom_size": 4}, r"atom_size: .* other atom sizes are for concat and padding"),
         ("ffd", {"sequence_length": 8, "window_tokens": 0}, r"window_tokens: 0 is out of range"),
+        (
+            "seamless",
+            {"sequence_length": 8, "extra_capacity": 8},
+            r"extra_capacity: 8 is out of range\. Give a number from 0 to 7\.",
+        ),
+        (
+            "padding",
+            {"sequence_length": 4, "atom_size": 1},
+            "an atom of padding holds text and an EOS, so at least 2 tokens",
+        ),
         ("tetris", {}, r"strategy: there is no strategy 'tetris'\. Choose one of concat, padding, ffd, bfd"),
     ],
 )

@@ -35,7 +35,9 @@ def test_windows_are_as_full_as_they_can_be(data):
 @pytest.mark.parametrize("name", [name for name, strategy in STRATEGIES.items() if strategy.windowed])
 def test_a_corpus_is_planned_as_its_windows_are(name):
     lengths = np.round(np.random.default_rng(2).lognormal(4, 1.3, 4000)).astype(np.int64) + 1
-    given = {"buckets": (64, 256)} if name == "buckets" else {"sequence_length": 128}
+    given: dict[str, object] = {"buckets": (64, 256)} if name == "buckets" else {"sequence_length": 128}
+    if STRATEGIES[name].takes("mix_rows"):
+        given["mix_rows"] = True
     options = PackOptions(window_tokens=50_000, **given)
     ranges = window_ranges(lengths, options.window_tokens)
     parts = [(window[0], plan_window(STRATEGIES[name], lengths, options, window)) for window in ranges]

@@ -8,6 +8,7 @@ from packtool.planning.packing import PackOptions
 from packtool.planning.packing import plan as make
 from packtool.planning.plan import INSERTED_EOS, PADDING, Plan
 from packtool.writing.layout import Layout
+from tests.segments import listed
 
 
 def render(plan: Plan, lengths: np.ndarray, order: np.ndarray | None = None) -> list[str]:
@@ -37,9 +38,7 @@ def render(plan: Plan, lengths: np.ndarray, order: np.ndarray | None = None) -> 
 
 def bins_of(only: Plan) -> list[list[tuple[int, int, int]]]:
     """Documents, starts and lengths of each row, in order."""
-    pieces = only.segments(np.arange(only.units))
-    columns = list(zip(pieces.document.tolist(), pieces.start.tolist(), pieces.length.tolist(), strict=True))
-    return [columns[a:b] for a, b in zip(pieces.offsets, pieces.offsets[1:], strict=False)]
+    return [[piece[:3] for piece in row] for row in listed(only.segments(np.arange(only.units)))]
 
 
 def one(name: str, lengths: list[int], **options: object) -> Plan:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from packtool.planning import packing
 from packtool.planning.packing import PackOptions
-from packtool.planning.plan import INSERTED_EOS, PADDING, Segments, offsets_of
+from packtool.planning.plan import INSERTED_EOS, PADDING
 from packtool.planning.shuffling.balance import (
     STEP,
     TURN,
@@ -24,6 +24,7 @@ from packtool.planning.shuffling.balance import (
     time_taken,
 )
 from tests.examples import examples
+from tests.segments import segments
 
 
 @st.composite
@@ -176,10 +177,8 @@ def test_pairs_are_those_of_a_causal_mask_within_documents() -> None:
             if generator.random() < 0.5:
                 row.append((PADDING, 3))
             rows.append(row)
-        flat = np.array([segment for row in rows for segment in row], np.int64)
-        zeros = np.zeros(len(flat), np.int64)
-        segments = Segments(flat[:, 0], zeros, flat[:, 1], zeros, offsets_of(np.array([len(row) for row in rows])))
-        for row, pairs in zip(rows, pairs_of(segments).tolist(), strict=True):
+        pieces = segments([[(document, 0, length, 0) for document, length in row] for row in rows])
+        for row, pairs in zip(rows, pairs_of(pieces).tolist(), strict=True):
             owner: list[int] = []
             for number, (document, length) in enumerate(row):
                 goes_on = document == INSERTED_EOS or (document == PADDING and number and row[number - 1][0] == PADDING)
@@ -193,23 +192,19 @@ def test_pairs_are_those_of_a_causal_mask_within_documents() -> None:
     rows=st.lists(st.lists(st.integers(1, 20), max_size=3), min_size=1, max_size=3), multiple=st.sampled_from([2, 4])
 )
 def test_padding_that_rounds_a_document_up_costs_as_its_tokens(rows: list[list[int]], multiple: int) -> None:
-    size, document, length, expected = 64, [], [], []
+    size, stored, expected = 64, [], []
     for row in rows:
-        rounded = [-(-tokens // multiple) * multiple for tokens in row]
+        rounded, pieces = [-(-tokens // multiple) * multiple for tokens in row], []
         for number, (tokens, whole) in enumerate(zip(row, rounded, strict=True)):
-            document += [number, PADDING][: 1 + (whole > tokens)]
-            length += [tokens, whole - tokens][: 1 + (whole > tokens)]
+            pieces += [(number, 0, tokens, 0), (PADDING, 0, whole - tokens, 0)][: 1 + (whole > tokens)]
         rest = size - sum(rounded)
-        if document and document[-1] == PADDING and row:
-            length[-1] += rest  # as where a dataset is stored
+        if pieces and pieces[-1][0] == PADDING:  # one piece of padding, as where a dataset is stored
+            pieces[-1] = (PADDING, 0, pieces[-1][2] + rest, 0)
         else:
-            document, length = [*document, PADDING], [*length, rest]
+            pieces.append((PADDING, 0, rest, 0))
+        stored.append(pieces)
         expected.append(sum(n * (n + 1) // 2 for n in [*rounded, rest]))
-    ends = np.cumsum(length)
-    offsets = np.append(0, np.searchsorted(ends, np.arange(1, len(rows) + 1) * size) + 1)
-    zeros = np.zeros(len(length), np.int64)
-    segments = Segments(np.array(document), zeros, np.array(length), zeros, offsets)
-    assert pairs_of(segments, multiple).tolist() == expected
+    assert pairs_of(segments(stored), multiple).tolist() == expected
 
 
 @pytest.mark.parametrize(

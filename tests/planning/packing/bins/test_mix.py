@@ -11,9 +11,9 @@ from packtool.planning.metrics.homogeneity import Homogeneity, HomogeneityCounts
 from packtool.planning.packing import STRATEGIES, PackOptions, plan
 from packtool.planning.packing.bins import mix as module
 from packtool.planning.packing.bins.mix import mix
-from packtool.planning.packing.windows import plan_window, window_ranges
 from packtool.planning.plan import Plan, Segments, offsets_of
 from tests.examples import examples
+from tests.segments import Piece, listed
 from tests.test_laws import corpora, options_of
 
 
@@ -94,15 +94,15 @@ def test_rows_are_mixed_nearly_as_random_rows_are(median, sigma, sequence_length
     assert after.equal_but_one < max(0.02, before.equal_but_one / 10)
 
 
-def columns(rows: Segments) -> list[tuple[int, int, int]]:
-    return sorted(zip(rows.document.tolist(), rows.start.tolist(), rows.length.tolist(), strict=True))
+def segments_of(rows: Segments) -> list[Piece]:
+    return sorted(piece for row in listed(rows) for piece in row)
 
 
 def test_neighbours_of_equal_length_part_and_segments_lie_in_random_order():
     lengths = np.tile([30, 34], 5000)
     (greedy,) = plan("bfd", lengths, PackOptions(sequence_length=64, mix_rows=False))
     mixed = greedy.mixed(42, 0).segments(np.arange(greedy.rows))
-    assert columns(mixed) == columns(greedy.segments(np.arange(greedy.rows)))
+    assert segments_of(mixed) == segments_of(greedy.segments(np.arange(greedy.rows)))
     first, second = mixed.document.reshape(-1, 2).T
     # Best fit puts the i-th of one length to the i-th of the other; mixed, their distance is that of random documents.
     assert np.abs(first - second).mean() == pytest.approx(len(lengths) / 3, rel=0.05)
@@ -122,11 +122,6 @@ def test_other_seeds_and_windows_give_other_rows():
 MIXING = [name for name, strategy in STRATEGIES.items() if "mix_rows" in strategy.accepts]
 
 
-def segments_of(rows: Segments) -> list[tuple[int, int, int, int]]:
-    columns = (rows.document, rows.start, rows.length, rows.repeated)
-    return sorted(zip(*(column.tolist() for column in columns), strict=True))
-
-
 def test_the_strategies_of_bins_mix_and_two_do_unasked():
     assert MIXING == ["ffd", "bfd", "bfd-extra", "seamless", "buckets"]
     assert [name for name in MIXING if STRATEGIES[name].mixes] == ["ffd", "bfd"]
@@ -139,41 +134,11 @@ def test_only_places_change(name, data):
     size = data.draw(st.sampled_from([8, 16, 33]), label="size")
     lengths = data.draw(corpora(size), label="lengths")
     options = replace(options_of(name, size, data), max_documents_per_row=None)
-    plain, mixed, again, other = (
-        plan(name, lengths, replace(options, **change))
-        for change in (
-            {"mix_rows": False},
-            {"mix_rows": True, "seed": 3},
-            {"mix_rows": True, "seed": 3},
-            {"mix_rows": True, "seed": 4},
-        )
-    )
-    for before, after, same, differs in zip(plain, mixed, again, other, strict=True):
-        units = np.arange(before.units)
-        old = before.segments(units)
-        for one in (after, differs):
-            new = one.segments(units)
-            assert segments_of(new) == segments_of(old)
-            assert new.tokens().sum() == old.tokens().sum()
-            assert (new.tokens() > 0).all()
-            assert (new.tokens() <= before.sequence_length).all()
-            for figure in ("rows", "dropped", "eos_omitted", "eos_inserted"):
-                assert getattr(one, figure) == getattr(before, figure)
-        np.testing.assert_array_equal(after.segments(units).document, same.segments(units).document)
-
-
-@pytest.mark.parametrize("name", MIXING)
-def test_a_window_is_mixed_on_its_own(name):
-    lengths = np.round(np.random.default_rng(2).lognormal(4, 1.3, 3000)).astype(np.int64) + 1
-    given = {"buckets": (64, 256)} if name == "buckets" else {"sequence_length": 128}
-    options = PackOptions(window_tokens=50_000, mix_rows=True, **given)
-
-    def windows(lengths: np.ndarray) -> list[list[list[int]]]:
-        ranges = window_ranges(lengths, options.window_tokens)
-        parts = [plan_window(STRATEGIES[name], lengths, options, window) for window in ranges]
-        return [[only.segments(np.arange(only.rows)).document.tolist() for only in plans] for plans in parts]
-
-    first = windows(lengths)
-    assert len(first) > 3
-    # What changes in the last window leaves the others as they are.
-    assert windows(np.append(lengths, 9))[: len(first) - 1] == first[:-1]
+    plain, mixed = (plan(name, lengths, replace(options, mix_rows=mixes)) for mixes in (False, True))
+    for before, after in zip(plain, mixed, strict=True):
+        old, new = (each.segments(np.arange(each.units)) for each in (before, after))
+        assert segments_of(new) == segments_of(old)
+        assert (new.tokens() > 0).all()
+        assert (new.tokens() <= before.sequence_length).all()
+        for figure in ("rows", "dropped", "eos_omitted", "eos_inserted"):
+            assert getattr(after, figure) == getattr(before, figure)
