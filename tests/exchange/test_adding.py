@@ -10,14 +10,13 @@ import pytest
 from tests.added import copy_of, examples_of, replace, run
 from tests.stores import write_store
 
-COPIED = ("packtool", "tests/exchange", "pyproject.toml", "docs/coming-from.md")
-HELPERS = ("tests/__init__.py", "tests/stores.py", "tests/interrupting.py")
+COPIED = ("packtool", "tests", "pyproject.toml", "docs/coming-from.md")
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package and of the tests of formats, with the format of CONTRIBUTING, which no page documents."""
-    place = copy_of(tmp_path_factory.mktemp("added"), *COPIED, *HELPERS)
+    place = copy_of(tmp_path_factory.mktemp("added"), *COPIED)
     code, reader, *_ = examples_of("Adding a format")
     (place / "packtool/exchange/formats/lines.py").write_text(code, encoding="utf-8")
     for file, before, after in (
@@ -42,7 +41,7 @@ def test_the_laws_hold_and_what_is_missing_is_named(place: Path) -> None:
     assert f"E       AssertionError: lines is missing from {lacking}" in found
     counts = re.search(r"1 failed, (\d+) passed", found)
     assert counts is not None, found
-    assert int(counts[1]) > 15
+    assert int(counts[1]) >= 15
 
 
 def test_it_is_a_choice_of_both_commands(place: Path) -> None:

@@ -19,13 +19,10 @@ from packtool.exchange.formats import datatrove, megatron, raw
 from packtool.exchange.model import Contents, ReadOptions
 from packtool.formats.token_store import TokenStore
 from packtool.options.names import EXPORTS, IMPORTS
-from tests.exchange.readers import READERS
-from tests.exchange.streams import rows_in_order, small_large_and_empty, stream
-from tests.exchange.tables import rows_of
+from tests.exchange.streams import LENGTHS, packed, small_large_and_empty, stream
 from tests.interrupting import interrupted_everywhere
-from tests.stores import EOS, TOKENIZER, contents
-
-BOTH = [name for name in EXPORTS if name in IMPORTS]
+from tests.making import Make
+from tests.stores import contents, document_loss
 
 
 @pytest.fixture(scope="module")
@@ -61,93 +58,8 @@ def test_documents_go_there_and_back(stores: dict[str, Path], tmp_path: Path, na
     assert again.manifest.tokenizer == store.manifest.tokenizer
 
 
-PACKS: dict[str, dict[str, Any]] = {
-    "joined": {"strategy": "bfd", "sequence_length": 32},
-    "inserted": {"strategy": "padding", "sequence_length": 16},
-    "unbounded": {"strategy": "concat", "sequence_length": 32, "segments": False, "remainder": "drop"},
-    "buckets": {"strategy": "buckets", "buckets": (8, 16, 32)},
-    "batches": {"strategy": "buckets", "buckets": (8, 16, 32)},
-    "whole-batches": {"strategy": "buckets", "buckets": (8, 16, 32)},
-}
-REMAINDERS = {"batches": "pad", "whole-batches": "drop"}
-
-
-def made(store: Path, place: Path, kind: str) -> Path:
-    packtool.pack(store, place / "rows", shard_tokens=128, **PACKS[kind])
-    if kind not in REMAINDERS:
-        return place / "rows"
-    return packtool.shuffle(
-        place / "rows", place / "batches", method="bucket", batch_tokens=96, remainder=REMAINDERS[kind]
-    ).path
-
-
-@pytest.mark.parametrize("kind", PACKS)
-@pytest.mark.parametrize("name", READERS)
-def test_rows_keep_their_order(
-    stores: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
-) -> None:
-    """What is exported is what a trainer reads, row for row, however it is cut to parts and blocks."""
-    monkeypatch.setattr("packtool.exchange.exported.BLOCK_TOKENS", 150)
-    monkeypatch.setattr("packtool.exchange.exported.PART_TOKENS", 200)
-    source = made(stores["small"], tmp_path, kind)
-    chosen = exchange.FORMATS[name]
-    if kind in ("buckets", *REMAINDERS) and not chosen.several_lengths:
-        with pytest.raises(UsageError, match=f"{name} holds rows of one length, but the dataset has rows of 8, 32"):
-            packtool.export(source, tmp_path / "out", format=name)
-        return
-    result = packtool.export(source, tmp_path / "out", format=name)
-    padded = any("padding" in what for what in result.manifest.lost)
-    assert padded == (result.manifest.padding > 0 and not chosen.labels)
-    rows = rows_in_order(source)
-    assert (result.manifest.sequences, result.manifest.tokens) == (len(rows), sum(map(len, rows)))
-    found = READERS[name](tmp_path / "out", result.manifest.dtype)
-    np.testing.assert_array_equal(np.concatenate([each.ids for each in found]), np.concatenate(rows))
-    assert packtool.verify(tmp_path / "out").problems == []
-
-
-@pytest.mark.parametrize("kind", ["joined", "batches"])
-def test_columns_are_those_of_the_reader(stores: dict[str, Path], tmp_path: Path, kind: str) -> None:
-    """Positions restart and padding has no label, in each row as the reader says it, of whatever length."""
-    source = made(stores["small"], tmp_path, kind)
-    packtool.export(source, tmp_path / "out", format="parquet")
-    rows = rows_of(tmp_path / "out")
-    dataset = packtool.open(source)
-    batches: Any = (
-        [dataset.batch(number) for number in range(len(dataset))]
-        if isinstance(dataset, packtool.reading.BucketDataset)
-        else [dataset.batch([number]) for number in range(len(dataset))]
-    )
-    expected = []
-    for batch in batches:
-        count, length = batch["input_ids"].shape
-        bounds = batch["cu_seqlens"]
-        for row in range(count):
-            mine = bounds[(bounds >= row * length) & (bounds <= (row + 1) * length)]
-            ids, document = batch["input_ids"][row], batch["document_ids"][row]
-            expected.append(
-                {
-                    "input_ids": ids.tolist(),
-                    "position_ids": batch["position_ids"][row].tolist(),
-                    "seq_lengths": np.diff(mine).tolist(),
-                    "labels": np.where(document < 0, -100, ids).tolist(),
-                }
-            )
-    assert rows == expected
-
-
-@pytest.mark.parametrize("kind", ["joined", "batches"])
-def test_megatron_bridge_has_the_boundaries_and_masks_of_the_reader(stores: Any, tmp_path: Path, kind: str) -> None:
-    source = made(stores["small"], tmp_path, kind)
-    for name in ("parquet", "megatron-bridge"):
-        packtool.export(source, tmp_path / name, format=name)
-    for found, row in zip(rows_of(tmp_path / "megatron-bridge"), rows_of(tmp_path / "parquet"), strict=True):
-        assert found["input_ids"] == row["input_ids"]
-        assert found["loss_mask"] == [int(label != -100) for label in row["labels"]]
-        assert found["seq_start_id"] == [place for place, position in enumerate(row["position_ids"]) if position == 0]
-
-
-def test_an_altered_table_of_batches_is_found(stores: dict[str, Path], tmp_path: Path) -> None:
-    source = made(stores["small"], tmp_path, "batches")
+def test_an_altered_table_of_batches_is_found(make: Make, tmp_path: Path) -> None:
+    source = packed(make, "batches", tmp_path)
     table = np.load(source / "batches.npy")
     np.save(source / "batches.npy", table[::-1])
     with pytest.raises(DataError, match=r"batches\.npy"):
@@ -157,12 +69,15 @@ def test_an_altered_table_of_batches_is_found(stores: dict[str, Path], tmp_path:
 
 @pytest.mark.parametrize("name", ["datatrove", "litdata", "megatron", "parquet"])
 def test_the_same_bytes_after_any_interruption(
-    stores: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    def make(output: Path, **options: Any) -> Any:
-        return packtool.export(stores["small"], output, format=name, **options)
+    """Where the format has a place for it, with which tokens train."""
+    store = make(LENGTHS, {"per_shard": 4, "loss": document_loss if exchange.FORMATS[name].loss else None}) / "store"
 
-    assert interrupted_everywhere(monkeypatch, tmp_path, make) > 3
+    def export(output: Path, **options: Any) -> Any:
+        return packtool.export(store, output, format=name, **options)
+
+    assert interrupted_everywhere(monkeypatch, tmp_path, export) > 3
 
 
 @pytest.mark.parametrize("name", EXPORTS)
@@ -254,8 +169,8 @@ def test_an_arrow_file_that_is_cut_while_it_is_read_is_an_error_and_no_signal(tm
 
 
 @pytest.mark.parametrize("name", [name for name in EXPORTS if name in IMPORTS])
-def test_exported_rows_are_not_taken_for_documents(stores: dict[str, Path], tmp_path: Path, name: str) -> None:
-    packtool.export(made(stores["small"], tmp_path, "joined"), tmp_path / "out", format=name)
+def test_exported_rows_are_not_taken_for_documents(make: Make, tmp_path: Path, name: str) -> None:
+    packtool.export(packed(make, "joined", tmp_path), tmp_path / "out", format=name)
     files = [tmp_path / "out", next(tmp_path.glob(f"out/{exchange.FORMATS[name].files}"))]
     for given in files:
         with pytest.raises(DataError, match="an export of a packed dataset, whose sequences are rows, not") as caught:
@@ -286,4 +201,3 @@ def test_every_registered_name_goes_the_way_it_says() -> None:
     assert all(exchange.FORMATS[name].part for name in EXPORTS)
     assert all(exchange.FORMATS[name].read for name in IMPORTS)
     assert [name for name, each in exchange.FORMATS.items() if each.name != name] == []
-    assert TOKENIZER.eos_id == EOS

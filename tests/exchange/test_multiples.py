@@ -15,9 +15,10 @@ import packtool
 from packtool.errors import UsageError
 from packtool.options.names import EXPORTS
 from tests.exchange.tables import rows_of
-from tests.stores import document_loss, write_store
+from tests.making import Make, drawn_lengths
+from tests.stores import document_loss
 
-LENGTHS = np.random.default_rng(6).integers(2, 90, 40).tolist()
+LENGTHS = drawn_lengths(40, 89, 6)
 
 
 def read(row: dict[str, list[int]]) -> tuple[list[int], list[int], list[int]]:
@@ -33,11 +34,11 @@ def read(row: dict[str, list[int]]) -> tuple[list[int], list[int], list[int]]:
 
 @pytest.mark.parametrize("strategy", ["bfd", "padding"])
 @pytest.mark.parametrize("masked", [False, True])
-def test_the_reader_gets_the_row_as_it_was_packed(tmp_path: Path, strategy: str, masked: bool) -> None:
-    store = write_store(tmp_path / "store", LENGTHS, **({"loss": document_loss} if masked else {}))
-    packtool.pack(store, tmp_path / "rows", strategy=strategy, sequence_length=64, document_multiple=8)
-    packtool.export(tmp_path / "rows", tmp_path / "out", format="megatron-bridge")
-    rows, dataset = rows_of(tmp_path / "out"), packtool.open(tmp_path / "rows")
+def test_the_reader_gets_the_row_as_it_was_packed(make: Make, tmp_path: Path, strategy: str, masked: bool) -> None:
+    options = {"strategy": strategy, "sequence_length": 64, "document_multiple": 8}
+    packed = make(LENGTHS, {"loss": document_loss if masked else None}, rows=options) / "rows"
+    packtool.export(packed, tmp_path / "out", format="megatron-bridge")
+    rows, dataset = rows_of(tmp_path / "out"), packtool.open(packed)
     assert len(rows) == len(dataset)
     for number, row in enumerate(rows):
         batch = dataset.batch([number], train_across_documents=False)
@@ -59,12 +60,12 @@ def test_the_reader_gets_the_row_as_it_was_packed(tmp_path: Path, strategy: str,
         None,
     ],
 )
-def test_its_metadata_is_of_what_the_reader_leaves(tmp_path: Path, options: dict[str, Any] | None) -> None:
+def test_its_metadata_is_of_what_the_reader_leaves(make: Make, tmp_path: Path, options: dict[str, Any] | None) -> None:
     """For `pad_cu_seqlens`: pieces in a row, the longest of them, and the fewest tokens of a row; of documents, too."""
-    source = write_store(tmp_path / "store", LENGTHS, per_shard=15)
-    if options is not None:
-        packtool.pack(source, tmp_path / "rows", sequence_length=64, shard_tokens=256, **options)
-        source = tmp_path / "rows"
+    if options is None:
+        source = make(LENGTHS, {"per_shard": 15}) / "store"
+    else:
+        source = make(LENGTHS, rows={**options, "sequence_length": 64, "shard_tokens": 256}) / "rows"
     packtool.export(source, tmp_path / "out", format="megatron-bridge")
     (about,) = json.loads((tmp_path / "out" / "packed_metadata.jsonl").read_bytes())
     rows = rows_of(tmp_path / "out")
@@ -79,10 +80,9 @@ def test_its_metadata_is_of_what_the_reader_leaves(tmp_path: Path, options: dict
 
 
 @pytest.mark.parametrize("name", [name for name in EXPORTS if name != "megatron-bridge"])
-def test_other_formats_are_refused(tmp_path: Path, name: str) -> None:
-    store = write_store(tmp_path / "store", LENGTHS[:5])
-    packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=64, document_multiple=8)
+def test_other_formats_are_refused(make: Make, tmp_path: Path, name: str) -> None:
+    rows = make(LENGTHS[:5], rows={"strategy": "bfd", "sequence_length": 64, "document_multiple": 8}) / "rows"
     message = f"format: {name} has no place for padding between documents, which begin at multiples here. Choose "
     with pytest.raises(UsageError, match=re.escape(message + "megatron-bridge, or pack without document_multiple.")):
-        packtool.export(tmp_path / "rows", tmp_path / "out", format=name)
+        packtool.export(rows, tmp_path / "out", format=name)
     assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""Documents of several stores in one export, and a source that is replaced meanwhile."""
+"""What is chosen and mixed of several stores in one export, and a source that is replaced meanwhile."""
 
 from __future__ import annotations
 
@@ -13,40 +13,22 @@ import pytest
 
 import packtool
 from packtool.commands import export
-from packtool.errors import DataError, PacktoolError, UsageError
-from packtool.exchange import FORMATS
+from packtool.errors import DataError, PacktoolError
 from packtool.formats.token_store import TokenStore
 from tests.exchange.readers import READERS
-from tests.exchange.streams import stream
+from tests.exchange.streams import STORES, stores_of, stream
+from tests.making import Make
 from tests.shell import Shell
 from tests.stores import TOKENIZER, document_loss, write_store
 
-LENGTHS = {"web": [5, 1, 9, 33, 2], "wiki": [2, 64, 1, 17], "code": [100, 3, 40, 8, 8, 1]}
 
-
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    place = tmp_path_factory.mktemp("stores")
-    firsts = dict(zip(LENGTHS, (0, 100, 200), strict=True))
-    return [write_store(place / name, sizes, per_shard=2, first=firsts[name]) for name, sizes in LENGTHS.items()]
+@pytest.fixture
+def stores(make: Make) -> list[Path]:
+    return stores_of(make)
 
 
 def documents(path: Path, name: str) -> list[list[int]]:
     return [each.ids for each in READERS[name](path, "<u2")]
-
-
-@pytest.mark.parametrize("name", READERS)
-def test_documents_of_several_stores_follow_each_other(stores: list[Path], tmp_path: Path, name: str) -> None:
-    result = packtool.export(stores, tmp_path / "out", format=name)
-    assert len(result.manifest.inputs) == len(stores)
-    assert packtool.verify(tmp_path / "out").problems == []
-    found = documents(tmp_path / "out", name)
-    assert np.concatenate(found).tolist() == np.concatenate([stream(store) for store in stores]).tolist()
-    if FORMATS[name].documents:
-        assert list(map(len, found)) == [size for sizes in LENGTHS.values() for size in sizes]
-    assert packtool.export(stores, tmp_path / "out", format=name, resume=True).kept
-    with pytest.raises(UsageError, match="begun with other options: SOURCE was "):
-        packtool.export(stores[::-1], tmp_path / "out", format=name, resume=True)
 
 
 def test_a_mixture_is_one_megatron_dataset(stores: list[Path], tmp_path: Path) -> None:
@@ -62,15 +44,15 @@ def test_a_mixture_is_one_megatron_dataset(stores: list[Path], tmp_path: Path) -
     assert found[:5] == found[5:10]
     assert result.manifest.choice is not None
     whole = packtool.export(stores[1:], tmp_path / "some", format="megatron", max_tokens=20)
-    assert whole.manifest.sequences == sum(size <= 20 for name in ("wiki", "code") for size in LENGTHS[name])
+    assert whole.manifest.sequences == sum(size <= 20 for name in ("wiki", "code") for size in STORES[name])
 
 
-def test_all_tokens_of_a_store_that_does_not_say_which_train_do(stores: list[Path], tmp_path: Path) -> None:
-    masked = write_store(tmp_path / "masked", [5, 40], loss=document_loss)
-    packtool.export([stores[0], masked], tmp_path / "out", format="parquet")
+def test_chosen_documents_keep_what_trains_of_them(make: Make, tmp_path: Path) -> None:
+    chosen = packtool.export(stores_of(make, masked=True), tmp_path / "out", format="parquet", min_tokens=40)
+    assert not any("train" in lost for lost in chosen.manifest.lost)
     trains = [each.trains for each in READERS["parquet"](tmp_path / "out", "<u2")]
-    expected = [[1] * size for size in LENGTHS["web"]] + [document_loss(n, size) for n, size in enumerate([5, 40])]
-    assert trains == [[bool(one) for one in row] for row in expected]
+    expected = [document_loss(101, 64), document_loss(200, 100), document_loss(202, 40)]
+    assert trains == [[bool(one) for one in mask] for mask in expected]
 
 
 def test_what_does_not_go_together_is_refused(stores: list[Path], tmp_path: Path) -> None:
@@ -121,4 +103,4 @@ def test_run_says_what_an_export_does_not_keep(stores: list[Path], tmp_path: Pat
     assert stages[0]["lost"] == ["where documents end, except for the EOS after each", ends]
     whole = np.concatenate([stream(store) for store in stores])
     assert np.concatenate(documents(tmp_path / "out" / "exported", "llmc")).tolist() == whole.tolist()
-    assert TokenStore(stores[0]).documents == len(LENGTHS["web"])
+    assert TokenStore(stores[0]).documents == len(STORES["web"])

@@ -24,24 +24,19 @@ URL, STORE = "s3://bucket/runs/index", "s3://bucket/store"
 OPTIONS = {"strategy": "bfd", "sequence_length": 16, "shard_tokens": 256}
 
 
-@pytest.fixture
-def place(make: Make) -> Path:
-    """A store that says which tokens train, and its rows with their tokens, and without."""
-    return make(LENGTHS, {"loss": document_loss}, whole=OPTIONS, index={**OPTIONS, "index_only": True})
-
-
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch, place: Path) -> Bucket:
-    made = Bucket(monkeypatch)
+@pytest.fixture(autouse=True)
+def place(make: Make, bucket: Bucket) -> Path:
+    """A store that says which tokens train, and its rows with their tokens, and without: here and in the bucket."""
+    made = make(LENGTHS, {"loss": document_loss}, whole=OPTIONS, index={**OPTIONS, "index_only": True})
     for name in ("store", "whole", "index"):
-        made.put_all(place / name, name)
+        bucket.put_all(made / name, name)
     return made
 
 
 @pytest.mark.parametrize("fetch", ["shards", "rows"])
 @pytest.mark.parametrize(("name", "holder"), [("whole", "whole"), ("index", "store")])
 def test_rows_of_a_url_are_those_of_the_directory(
-    bucket: Bucket, place: Path, tmp_path: Path, name: str, holder: str, fetch: str
+    place: Path, tmp_path: Path, name: str, holder: str, fetch: str
 ) -> None:
     there = packtool.open(f"s3://bucket/{name}", cache=tmp_path, fetch=fetch)
     whole = packtool.open(place / "whole")
@@ -53,7 +48,7 @@ def test_rows_of_a_url_are_those_of_the_directory(
     assert bool(kept & tokens) == (fetch == "shards")
 
 
-def test_a_stream_passes_it_on(bucket: Bucket, place: Path, tmp_path: Path) -> None:
+def test_a_stream_passes_it_on(place: Path, tmp_path: Path) -> None:
     there = Stream("s3://bucket/whole", epochs=2, cache=tmp_path, fetch="rows")
     here = Stream(place / "whole", epochs=2)
     keys = [len(here) - 1, 0, 8]
