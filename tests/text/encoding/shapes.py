@@ -1,4 +1,4 @@
-"""Tokenizers of many shapes, trained on a few sentences, and texts to try them on."""
+"""Tokenizers of many shapes, trained on a few sentences."""
 
 from __future__ import annotations
 
@@ -49,6 +49,13 @@ def token(text: str, number: int, **flags: bool) -> dict[str, Any]:
     """An entry of `added_tokens`: a special token with no other flags than these."""
     others = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     return {"id": number, "content": text, **others, "special": True, **flags}
+
+
+SHOWN = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+BYTE_OF = {chr(byte): byte for byte in SHOWN}
+BYTE_OF |= {chr(0x100 + number): byte for number, byte in enumerate(sorted({*range(256)} - {*SHOWN}))}
+"""The bytes by the characters that a byte-level vocabulary writes for them, those first that stand for themselves."""
+CHARACTER_OF = {byte: character for character, byte in BYTE_OF.items()}
 
 
 def data(spec: dict[str, Any]) -> bytes:
@@ -108,11 +115,7 @@ def sentencepiece(*tokens: AddedToken, **changes: Any) -> dict[str, Any]:
     """A small BPE on characters with byte fallback."""
     parsed = json.loads(_sentencepiece())
     parsed["added_tokens"] = parsed["added_tokens"][:3]
-    tokenizer = Tokenizer.from_str(json.dumps({**parsed, "pre_tokenizer": None, **changes}))
-    for special, alike in groupby(tokens, key=lambda token: token.special):  # one by one, thousands take minutes
-        (tokenizer.add_special_tokens if special else tokenizer.add_tokens)([*alike])
-    found: dict[str, Any] = json.loads(tokenizer.to_str())
-    return found
+    return _added({**parsed, "pre_tokenizer": None, **changes}, tokens)
 
 
 def normalizers_of(*each: dict[str, Any]) -> dict[str, Any]:
@@ -122,7 +125,11 @@ def normalizers_of(*each: dict[str, Any]) -> dict[str, Any]:
 
 def with_added(*tokens: AddedToken, **changes: Any) -> dict[str, Any]:
     """With more added tokens."""
-    tokenizer = Tokenizer.from_str(json.dumps(spec(**changes)))
+    return _added(spec(**changes), tokens)
+
+
+def _added(spec: dict[str, Any], tokens: Sequence[AddedToken]) -> dict[str, Any]:
+    tokenizer = Tokenizer.from_str(json.dumps(spec))
     for special, alike in groupby(tokens, key=lambda token: token.special):  # one by one, thousands take minutes
         (tokenizer.add_special_tokens if special else tokenizer.add_tokens)([*alike])
     parsed: dict[str, Any] = json.loads(tokenizer.to_str())
@@ -169,34 +176,3 @@ def with_entries(*foreign: str) -> dict[str, Any]:
     for text in foreign:
         vocab[text] = len(vocab)
     return spec(model={**model, "vocab": vocab})
-
-
-def texts(count: int, seed: int) -> list[str]:
-    """Random texts: pieces of sentences, of any script, spaces, controls, special tokens, combining marks."""
-    rng = random.Random(seed)
-    words = [word for sentence in _SAMPLE for word in sentence.split(" ")]
-    odd = [
-        *(EOS, "<|im_start|>", "<pad>", "<mask>", "<end>", "<a>", "<a><b>", "brown fox", "def", "été", "é", "'s"),
-        *("'LL", "’t"),
-    ]
-    spaces = [
-        *(" ", "  ", "\n", "\n\n", "\t", "\r\n", "\u00a0", "\u2003", "\u3000", "\u200b", "\x0b", "\x85", "\u2028"),
-        "",
-    ]
-    ranges = [(0, 0x7F), (0x80, 0x24F), (0x300, 0x36F), (0x370, 0x5FF), (0x600, 0x11FF), (0x1F00, 0x2BFF)]
-    ranges += [(0x3000, 0x9FFF), (0xAC00, 0xD7FF), (0xE000, 0xFFFF), (0x10000, 0x1FFFF), (0x20000, 0x10FFFF)]
-
-    def piece() -> str:
-        kind = rng.random()
-        if kind < 0.4:
-            return rng.choice(words)
-        if kind < 0.6:
-            return rng.choice(spaces) * rng.choice([1, 1, 1, 2, 3, 17])
-        if kind < 0.7:
-            return rng.choice(odd)
-        if kind < 0.8:
-            return str(rng.randrange(10 ** rng.randrange(1, 12)))
-        low, high = rng.choice(ranges)
-        return "".join(chr(rng.randint(low, high)) for _ in range(rng.randrange(1, 6)))
-
-    return ["".join(piece() for _ in range(rng.randrange(0, 12))) for _ in range(count)]

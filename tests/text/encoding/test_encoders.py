@@ -6,7 +6,7 @@ import pytest
 
 from packtool.errors import DataError
 from packtool.text.encoding.encoders import reference_tokenizer
-from tests.text.encoding import listed, shapes
+from tests.text.encoding import fuzz, listed, shapes
 from tests.text.encoding.encoding import build, expected, ids
 
 SPECS = {name: spec for name, (spec, _) in listed.UNLISTED.items() if name != "word prefix"}
@@ -16,7 +16,7 @@ SPECS["never padded nor cut"] = listed.LISTED["asking for more"]
 @pytest.mark.parametrize("name", SPECS)
 def test_ids_of_the_reference_are_those_of_tokenizers(name: str) -> None:
     spec = SPECS[name]
-    texts = shapes.texts(300, seed=2)
+    texts = ["", *fuzz.texts(spec, 300, seed=2)]
     assert ids(build(shapes.data(spec), "tokenizers"), texts) == expected(spec, texts)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from packtool.text.encoding.encoders import EncoderUnsuitableError
-from tests.text.encoding import shapes
+from tests.text.encoding import fuzz, shapes
 from tests.text.encoding.encoding import chosen, expected
 from tests.text.tokenizing.runs import documents, jsonl, run
 
@@ -48,7 +48,8 @@ ODD = {
     "the largest id": (model(vocab={**MODEL["vocab"], "the": (1 << 32) - 1}), "its largest id is 4,294,967,295"),
     "two texts of one id": (model(vocab={**MODEL["vocab"], "☃": 7}), "two of its entries have one id"),
 }
-TEXTS = ["the quick <x> brown 123 <y>", "a<x>b the<x>", "the", "and the others'", "12 the 3", *shapes.texts(50, seed=1)]
+SOME = [text for text in fuzz.texts(SPEC, 60, seed=1) if shapes.EOS not in text]
+TEXTS = ["the quick <x> brown 123 <y>", "a<x>b the<x>", "the", "and the others'", "12 the 3", *SOME]
 
 
 @pytest.mark.filterwarnings("ignore::packtool.warnings.PacktoolWarning")

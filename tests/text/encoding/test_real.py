@@ -96,18 +96,7 @@ def test_pieces_of_real_tokenizers(name: str, real: list[str], monkeypatch: pyte
         assert library.encode(parts)[0].tolist() == library.encode([text])[0].tolist(), text
 
 
-@pytest.mark.parametrize("name", fetch.GGUF)
-def test_vocabularies_of_llama_cpp_are_those_of_the_models(name: str) -> None:
-    texts, ids = fetch.compared(name)
-    library = ReferenceEncoder(fetch.tokenizer(name))
-    assert [library.spell(text).tolist() for text in texts] == ids
-    assert len(texts) > 40
-
-
 SENTINELS = {
-    "starcoder 2": ("StarCoder", (1, 3, 2)),
-    "refact": ("StarCoder", (1, 3, 2)),
-    "deepseek coder": ("DeepSeek-Coder", (32016, 32015, 32017)),
     "deepseek_v3": ("DeepSeek-Coder", (128801, 128800, 128802)),
     "qwen3": ("Qwen Coder, CodeGemma", (151659, 151661, 151660)),
 }
@@ -123,10 +112,8 @@ def test_ids_are_those_of_the_prompts_that_models_publish(name: str, tmp_path: P
     eos = next(text for text in ("<|endoftext|>", "<｜end▁of▁sentence｜>") if text in vocab)
     (tmp_path / "tokenizer.json").write_bytes(data)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": eos}))
-    for suffix_first in [False, True] if form == "StarCoder" else [False]:
-        prompt = published.prompt(f"{form}, suffix first" if suffix_first else form)
-        expected = [*library.spell(prompt).tolist(), *library.spell(published.MIDDLE).tolist()]
-        assert published.stored(tmp_path, suffix_first=suffix_first) == expected
+    expected = [*library.spell(published.prompt(form)).tolist(), *library.spell(published.MIDDLE).tolist()]
+    assert published.stored(tmp_path, suffix_first=False) == expected
 
 
 def test_code_llama_marks_where_a_text_begins_alone(tmp_path: Path) -> None:
@@ -141,11 +128,5 @@ def test_code_llama_marks_where_a_text_begins_alone(tmp_path: Path) -> None:
     p, m, s = published.PREFIX, published.MIDDLE, published.SUFFIX
     marked = [*library.spell(p), after, *unmarked.spell(s), middle, *unmarked.spell(m)]
     assert published.stored(tmp_path, suffix_first=False) == [before, *marked, end]
-    assert published.stored(tmp_path, suffix_first=True) == [
-        before,
-        after,
-        *unmarked.spell(s),
-        middle,
-        *library.spell(p + m),
-        end,
-    ]
+    suffix_first = [before, after, *unmarked.spell(s), middle, *library.spell(p + m), end]
+    assert published.stored(tmp_path, suffix_first=True) == suffix_first
