@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +18,7 @@ from packtool.text.encoding.encoders import EncoderRecipe, ReferenceEncoder
 from packtool.text.encoding.families import Shape
 from packtool.text.encoding.load import FoundTokenizer
 from packtool.text.encoding.verify import Verified
+from tests.text.encoding import shapes
 
 needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
 
@@ -61,4 +64,15 @@ def expected(spec: dict[str, Any], texts: list[str], special_as_text: bool = Fal
     tokenizer.no_padding()
     if isinstance(tokenizer.model, BPE):
         tokenizer.model.dropout = None
-    return [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
+    return [each.ids for each in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+
+
+def differing(
+    spec: dict[str, Any], texts: Iterable[str], encoder: str = "auto", special_as_text: bool = False
+) -> list[str]:
+    """The texts whose ids are not those of the tokenizers library."""
+    mine, some, wrong = build(shapes.data(spec), encoder, special_as_text), iter(texts), []
+    while batch := list(islice(some, 50_000)):
+        pairs = zip(ids(mine, batch), expected(spec, batch, special_as_text), strict=True)
+        wrong += [text for text, (found, library) in zip(batch, pairs, strict=True) if found != library]
+    return wrong

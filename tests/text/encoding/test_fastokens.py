@@ -11,7 +11,7 @@ from packtool.text.encoding import fastokens
 from packtool.text.encoding.encoder_choice import installed
 from packtool.text.encoding.encoders import EncoderUnsuitableError
 from tests.text.encoding import fuzz, ranks, shapes
-from tests.text.encoding.encoding import build, chosen, expected, ids
+from tests.text.encoding.encoding import chosen, differing
 
 pytestmark = pytest.mark.skipif(not installed("fastokens"), reason="there is no fastokens for this platform")
 
@@ -79,8 +79,7 @@ def test_ids_on_listed_shapes(name: str) -> None:
     spec = LISTED[name]
     texts = ["", *fuzz.texts(spec, 1200, seed=len(name))]
     for special_as_text in (False, True):
-        encoder = build(shapes.data(spec), "fastokens", special_as_text)
-        assert ids(encoder, texts) == expected(spec, texts, special_as_text)
+        assert differing(spec, texts, "fastokens", special_as_text) == []
 
 
 @pytest.mark.parametrize("name", sorted(LISTED.keys() - {"bytes without an entry"}))
@@ -93,8 +92,7 @@ def test_it_is_chosen_where_the_other_does_not_serve(name: str) -> None:
 def test_long_words_do_not_exhaust_a_regular_expression_that_looks_ahead() -> None:
     ahead = r"((?=[\p{L}])([^a-z]))*((?=[\p{L}])([^A-Z]))+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+"
     spec = shapes.spec(pre_tokenizer=shapes.split(ahead))
-    texts = ["aB" * 20_000, "long" * 20_000]
-    assert ids(build(shapes.data(spec), "fastokens"), texts) == expected(spec, texts)
+    assert differing(spec, ["aB" * 20_000, "long" * 20_000], "fastokens") == []
 
 
 def test_the_other_comes_first() -> None:
