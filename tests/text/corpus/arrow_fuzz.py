@@ -36,10 +36,7 @@ COLUMNS: list[tuple[str, pa.Array]] = [
     ("text", pa.array(TEXTS, pa.string_view())),
     ("text", pa.array(TEXTS, pa.binary())),
     ("text", pa.array(TEXTS).dictionary_encode()),
-    (
-        "messages",
-        pa.array([[{"role": "user", "content": text}, {"role": "assistant", "content": "b"}] for text in TEXTS]),
-    ),
+    ("messages", pa.array(CHATS)),
     ("input_ids", pa.array(IDS, pa.list_(pa.int32()))),
     ("input_ids", pa.array(IDS, pa.large_list(pa.int32()))),
 ]

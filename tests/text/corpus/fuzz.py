@@ -49,7 +49,6 @@ class Case:
         first: where damage may show anywhere, the texts before it; some reject follows.
     """
 
-    name: str
     data: bytes
     outcomes: list[tuple[list[str], int | None]]
     first: list[str] | None = None
@@ -146,7 +145,7 @@ def jsonl(draw: random.Random) -> Case:
         data = mutate(draw, data)
     if MAGIC.match(data) or OTHERS.match(data):
         data = b'{"text": "first"}\n' + data
-    return Case("jsonl", data, [parse(data)])
+    return Case(data, [parse(data)])
 
 
 def archive(draw: random.Random) -> Case:
@@ -159,13 +158,13 @@ def archive(draw: random.Random) -> Case:
     members = [compress(raw) for raw in raws]
     whole = parse(b"".join(raws))
     if draw.random() < 0.5:
-        return Case("archive", b"".join(members), [whole])
+        return Case(b"".join(members), [whole])
     damaged = draw.randrange(len(members))
     before = parse(b"".join(raws[:damaged]))
     data = b"".join([*members[:damaged], mutate(draw, members[damaged]), *members[damaged + 1 :]])
     if not MAGIC.match(data):  # it does not look like an archive any more
-        return Case("archive", data, [])
-    return Case("archive", data, [whole], before[0])
+        return Case(data, [])
+    return Case(data, [whole], before[0])
 
 
 def table(draw: random.Random) -> Case:
@@ -184,15 +183,15 @@ def table(draw: random.Random) -> Case:
     data: bytes = sink.getvalue().to_pybytes()
     kept = [each for each in texts if each is not None]
     if draw.random() < 0.3:
-        return Case("parquet", data, [(kept, texts.count(None))])
+        return Case(data, [(kept, texts.count(None))])
     wanted = max(kept, key=len, default="").encode()
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     at = data.find(wanted, 0, footer) if len(wanted) > 8 else -1
     if at < 0 or draw.random() < 0.2:  # headers and footer have no checksum: anything may come of them but a crash
-        return Case("parquet", mutate(draw, data), [])
+        return Case(mutate(draw, data), [])
     at += draw.randrange(len(wanted))
     damaged = data[:at] + bytes([data[at] ^ 1 << draw.randrange(8)]) + data[at + 1 :]
-    return Case("parquet", damaged, [(kept[:count], None) for count in range(len(kept) + 1)])
+    return Case(damaged, [(kept[:count], None) for count in range(len(kept) + 1)])
 
 
 def check(case: Case, path: Path) -> tuple[int, int]:
@@ -207,7 +206,7 @@ def check(case: Case, path: Path) -> tuple[int, int]:
     fits = [found for found, bad in case.outcomes if found == texts and bad in (None, rejects)]
     begins = case.first is not None and texts[: len(case.first)] == case.first and rejects > 0
     if case.outcomes and not fits and not begins:
-        raise AssertionError(f"{case.name}: {case.data!r} gave {texts!r} and {rejects} rejects")
+        raise AssertionError(f"{path.name}: {case.data!r} gave {texts!r} and {rejects} rejects")
     return len(texts), rejects
 
 
@@ -221,10 +220,10 @@ def batch(draw: random.Random, kind: str, cases: int, folder: Path, seen: Counte
     corpus.mkdir()
     for number in range(cases):
         case = KINDS[kind](draw)
-        path = corpus / f"{number:04d}.{'parquet' if case.name == 'parquet' else 'jsonl'}"
+        path = corpus / f"{number:04d}.{'parquet' if kind == 'parquet' else 'jsonl'}"
         path.write_bytes(case.data)
         expected.append((path, *check(case, path)))
-        seen[case.name] += 1
+        seen[kind] += 1
     options = {"workers": 1, "max_record_bytes": LIMIT, "encoder": "tokenizers"}
     result = packtool.tokenize(corpus, folder / "store", on_error="skip", **options)  # type: ignore[arg-type]
     counted = {file["name"]: file for file in result.run["files"]}

@@ -38,28 +38,6 @@ def test_the_checksum_is_of_the_whole_file_however_little_was_read(tmp_path: Pat
         source.close()
 
 
-def test_what_became_of_a_file_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"some text")
-    [file] = find(path)
-    path.rename(tmp_path / "b.txt")
-    with pytest.raises(DataError, match="it is gone") as caught:
-        FileBytes(file)
-    assert (caught.value.code, caught.value.where) == ("input-changed", str(path))
-    path.write_bytes(b"some text")
-    with pytest.raises(DataError, match="another file is in its place"):
-        FileBytes(file)
-    (tmp_path / "b.txt").rename(path)
-    path.write_bytes(b"more than some text")
-    with pytest.raises(DataError, match="it had 9 bytes and has 19"):
-        FileBytes(file)
-    source = FileBytes(find(path)[0])
-    path.write_bytes(b"MORE THAN SOME TEXT")
-    with pytest.raises(DataError, match="it was written to"):
-        source.require_unchanged()
-    source.close()
-
-
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 1000])
 def test_it_reads_as_the_file_itself(tmp_path: Path, size: int) -> None:
     draw = random.Random(size)

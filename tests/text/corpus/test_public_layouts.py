@@ -148,38 +148,23 @@ READ: dict[str, tuple[dict[str, Any], str, str]] = {
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "self-instruct": (
         {"instruction": Q, "instances": [{"input": "x", "output": A}]},
-        "--prompt 'instruction,instances[0].input' --completion 'instances[0].output'",
+        "instruction,instances[0].input → instances[0].output",
     ),
     "cohere, older": (
         {"preamble": S, "chat_history": TALK, "message": Q, "response": A},
-        "--prompt message --completion response --system preamble --history chat_history",
+        "message → response --system preamble --history chat_history",
     ),
-    "squad": (
-        {"title": "t", "context": "c", "question": Q, "answers": {"text": [A], "answer_start": [0]}},
-        "--prompt context,question --completion 'answers.text[0]'",
-    ),
-    "hc3": (
-        {"question": Q, "human_answers": [A], "chatgpt_answers": [A]},
-        "--prompt question --completion 'human_answers[0]'",
-    ),
-    "natural questions, open": ({"question": Q, "answer": [A]}, "--prompt question --completion 'answer[0]'"),
-    "eli5": (
-        {"q_id": "1", "title": Q, "selftext": "", "answers": {"a_id": ["x"], "text": [A], "score": [1]}},
-        "--prompt title --completion 'answers.text[0]'",
-    ),
-    "trivia_qa": (
-        {"question": Q, "question_id": "1", "answer": {"aliases": [A], "value": A}},
-        "--prompt question --completion answer.value",
-    ),
+    "squad": ({"context": "c", "question": Q, "answers": {"text": [A]}}, "context,question → answers.text[0]"),
+    "hc3": ({"question": Q, "human_answers": [A], "chatgpt_answers": [A]}, "question → human_answers[0]"),
+    "natural questions, open": ({"question": Q, "answer": [A]}, "question → answer[0]"),
+    "eli5": ({"title": Q, "answers": {"a_id": ["x"], "text": [A], "score": [1]}}, "title → answers.text[0]"),
+    "trivia_qa": ({"question": Q, "answer": {"aliases": [A], "value": A}}, "question → answer.value"),
     "arc": ({"question": Q, "choices": {"text": [A], "label": ["A"]}, "answerKey": "A"}, ""),
     "mmlu": ({"question": Q, "subject": "x", "choices": ["a", A], "answer": 1}, ""),
     "hh-rlhf": ({"chosen": f"Human: {Q}", "rejected": "b"}, "--text-field chosen"),
-    "orca_dpo_pairs": ({"question": Q, "chosen": A, "rejected": "b"}, "--prompt question --completion chosen"),
+    "orca_dpo_pairs": ({"question": Q, "chosen": A, "rejected": "b"}, "question → chosen"),
     "a pair of conversations": ({"chosen": TALK, "rejected": TALK}, "--conversations chosen"),
-    "shp": (
-        {"history": Q, "human_ref_A": A, "human_ref_B": "b", "labels": 1},
-        "--prompt history --completion human_ref_A",
-    ),
+    "shp": ({"history": Q, "human_ref_A": A, "human_ref_B": "b", "labels": 1}, "history → human_ref_A"),
     "oasst1": ({"message_id": "1", "parent_id": "0", "role": "prompter", "lang": "en", "body": Q}, ""),
     "prm800k": ({"prompt": Q, "completions": [A], "labels": [True]}, ""),
     "pippa": (
@@ -189,20 +174,17 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "coqa": ({"story": "There was a cat.", "questions": [Q, "And then?"], "answers": {"input_text": [A, "No."]}}, ""),
     "OpenThoughts, later": (
         {"problem": Q, "deepseek_reasoning": R, "deepseek_solution": A, "ground_truth_solution": "2"},
-        "--prompt problem --completion deepseek_solution --reasoning-field deepseek_reasoning",
+        "problem → deepseek_solution --reasoning-field deepseek_reasoning",
     ),
     "dialogues with a summary": ({"dialogue": [Q, A], "summary": "They talk."}, "--conversations dialogue"),
     "oasst2, as trees": ({"prompt": {"text": "It was so.", "replies": [{"text": Q, "role": "assistant"}]}}, ""),
     "Anthropic batch": ({"custom_id": "1", "params": {"model": "m", "system": S, "messages": TALK}}, ""),
     "Super-NaturalInstructions": (
         {"Definition": [S], "Instances": [{"input": Q, "output": [A]}], "Examples": [{"input": Q, "output": A}]},
-        "--prompt 'Definition[0],Instances[0].input' --completion 'Instances[0].output[0]'",
+        "Definition[0],Instances[0].input → Instances[0].output[0]",
     ),
     "soda": ({"head": "x", "dialogue": [Q, A], "speakers": ["a", "b"]}, "--conversations dialogue"),
-    "a text beside a conversation": (
-        {"topic": "what may be asked", "conversation": TALK},
-        "--conversations conversation",
-    ),
+    "a topic": ({"topic": "what may be asked", "conversation": TALK}, "--conversations conversation"),
     "langchain": (
         {"messages": [{"type": "human", "data": {"content": Q}}, {"type": "ai", "data": {"content": A}}]},
         "--conversations messages --message-fields type,data.content",
@@ -214,26 +196,17 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "wmt": ({"translation": {"de": Q, "en": A}}, ""),
     "ifeval": ({"key": 1, "prompt": Q, "instruction_id_list": ["x"]}, ""),
     "an answer alone": ({"answer": A, "context": "c"}, ""),
-    "two solutions": ({"problem": Q, "solution": A, "answer": "2"}, "--prompt problem --completion"),
-    "a context before an answer": (
-        {"question": Q, "context": "c", "answer": A},
-        "--prompt context,question --completion answer",
-    ),
-    "choices in a text": (
-        {"question": Q, "choices": "c", "answer": A},
-        "--prompt choices,question --completion answer",
-    ),
-    "boolq": ({"question": Q, "passage": "p", "answer": True}, "--prompt passage,question --completion answer"),
-    "a tree of instructions": (
-        {"id": "1", "parent_id": "0", "instruction": Q, "output": A},
-        "--prompt instruction --completion output",
-    ),
+    "two solutions": ({"problem": Q, "solution": A, "answer": "2"}, "problem → solution"),
+    "a context before an answer": ({"question": Q, "context": "c", "answer": A}, "context,question → answer"),
+    "choices in a text": ({"question": Q, "choices": "c", "answer": A}, "choices,question → answer"),
+    "boolq": ({"question": Q, "passage": "p", "answer": True}, "passage,question → answer"),
+    "a tree of instructions": ({"id": "1", "parent_id": "0", "instruction": Q, "output": A}, "instruction → output"),
     "MOSS": ({"meta_instruction": "m", "chat": {"turn_1": {"Human": Q, "MOSS": A}}}, ""),
     "ChatGPT, exported": ({"mapping": {"a": {"parent": None}}, "current_node": "a"}, ""),
     "OpenAI batch": ({"custom_id": "1", "body": {"messages": TALK}}, "--conversations body.messages"),
     "OpenAI batch, answered": ({"custom_id": "1", "response": {"body": {"id": "1"}}}, ""),
     "segments with labels": ({"segments": [{"label": True, "text": A}]}, ""),
-    "xlam": ({"query": Q, "answers": '[{"name": "f"}]'}, "--prompt query --completion answers"),
+    "xlam": ({"query": Q, "answers": '[{"name": "f"}]'}, "query → answers"),
     "claude, exported": (
         {"chat_messages": [{"sender": "human", "text": Q}, {"sender": "assistant", "text": A}]},
         "--conversations chat_messages --message-fields sender,text",
@@ -249,14 +222,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "glaive-function-calling": ({"system": "SYSTEM: s", "chat": f"USER: {Q}\n\nASSISTANT: {A}"}, ""),
     "UltraFeedback": (
         {"instruction": Q, "completions": [{"model": "m", "response": A}]},
-        "--prompt instruction --completion 'completions[0].response'",
+        "instruction → completions[0].response",
     ),
-    "several responses": ({"prompt": TALK[:1], "responses": [A, A]}, "--prompt prompt --completion 'responses[0]'"),
+    "several responses": ({"prompt": TALK[:1], "responses": [A, A]}, "prompt → responses[0]"),
     "hellaswag": ({"ctx": Q, "endings": ["no", A], "label": "1"}, ""),
     "medqa": ({"question": Q, "options": {"A": "no", "B": A}, "answer_idx": "B", "answer": A}, ""),
-    "PKU-SafeRLHF": ({"prompt": Q, "response_0": A, "response_1": "b"}, "--prompt prompt --completion response_0"),
-    "webgpt": ({"question": {"full_text": Q}, "answer_0": A}, "--prompt question.full_text --completion answer_0"),
-    "HelpSteer3": ({"context": TALK[:1], "response1": A, "response2": "b"}, "--prompt context --completion response1"),
+    "PKU-SafeRLHF": ({"prompt": Q, "response_0": A, "response_1": "b"}, "prompt → response_0"),
+    "webgpt": ({"question": {"full_text": Q}, "answer_0": A}, "question.full_text → answer_0"),
+    "HelpSteer3": ({"context": TALK[:1], "response1": A, "response2": "b"}, "context → response1"),
     "arena": ({"conversation_a": TALK, "conversation_b": TALK}, "--conversations conversation_a"),
     "pairs": ({"context": "c", "conversation": [[Q, A]]}, ""),
     "rounds": ({"conversation": [{"question": Q, "answer": A, "context": "c"}]}, ""),
@@ -265,7 +238,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "PubMedQA": ({"question": Q, "context": {"contexts": ["c"]}, "long_answer": A, "final_decision": "yes"}, ""),
     "verl": ({"prompt": TALK[:1], "reward_model": {"style": "rule"}}, ""),
 }
-"""By the names of public sets: a record that is not read by itself, and the options that its message shows."""
+"""By the names of public sets: a record that is not read by itself, and the options that its message shows; an arrow
+stands for those of a prompt and its answer."""
 
 REASONS = {
     "missing-text": "",
@@ -371,6 +345,15 @@ LATER: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 """A record, what a later one has besides, and what is read of that, or why it is refused."""
 
 
+def typed(shown: str) -> str:
+    """The options of a row as they are typed."""
+    prompt, arrow, rest = shown.partition(" → ")
+    if not arrow:
+        return shown
+    answer, *more = rest.split()
+    return " ".join(["--prompt", shlex.quote(prompt), "--completion", shlex.quote(answer), *more])
+
+
 def told(place: Path) -> list[str]:
     """The text of each document of a store, in one line."""
     tokenizer = Tokenizer.from_file(str(ASSET))
@@ -401,17 +384,16 @@ def test_what_is_read_is_said(tmp_path: Path, chat: dict[str, Any], dataset: str
 def test_what_is_not_read_is_refused_with_options_that_read_it(
     tmp_path: Path, chat: dict[str, Any], dataset: str, name: str
 ) -> None:
-    record, options = REFUSED[dataset]
+    record, shown = REFUSED[dataset]
+    options = typed(shown)
     path = write(tmp_path / name, [record] * 2)
     with pytest.raises(PacktoolError) as error:
         packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET)
     said = error.value.typed()
     assert re.search(REASONS[error.value.code], said)
     assert options in said
-    words = shlex.split(options)
-    if len(words) > 2 or "--conversations" in words:
-        if words[-1] == "--completion":
-            words.append("solution")
+    if options and "--text-field" not in options:
+        words = shlex.split(options)
         named = {word[2:].replace("-", "_"): value for word, value in zip(words[::2], words[1::2], strict=True)}
         packtool.tokenize(path, tmp_path / "s", **chat, **named, tool_calls="drop")
         assert TokenStore(tmp_path / "s").manifest.counts["trained_tokens"] > 0

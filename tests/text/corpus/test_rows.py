@@ -122,19 +122,14 @@ def test_times_beside_what_is_said_are_left_out(tmp_path: Path) -> None:
     assert read(path, CHAT) == ([{"messages": messages}], [])
 
 
-def test_what_json_has_not_is_refused_by_name(tmp_path: Path) -> None:
+def test_what_json_has_not_is_refused_by_name(tmp_path: Path, chat: dict[str, Any]) -> None:
     kind = pa.list_(pa.struct([("role", pa.string()), ("content", pa.timestamp("s"))]))
     path = write(pa.table({"messages": pa.array([[{"role": "user", "content": 5}]], kind)}), tmp_path / "a.parquet")
     message = r"'messages\.content' holds timestamp\[ms\], which JSON has not"
     with pytest.raises(PacktoolError, match=f"{message}. Cast it to strings"):
-        packtool.tokenize(path, tmp_path / "s", tokenizer=ASSET, conversations="auto", chat_template=template(tmp_path))
+        packtool.tokenize(path, tmp_path / "s", conversations="auto", **chat)
     with pytest.raises(UsageError, match=message):
         copy_records(Rows(parquet.read_table(path)), tmp_path, CHAT)
-
-
-def template(folder: Path) -> Path:
-    (folder / "t.jinja").write_text("{% for m in messages %}{{ m.content }}{% endfor %}")
-    return folder / "t.jinja"
 
 
 @pytest.mark.parametrize("options", [{}, {"dry_run": True}, {"on_error": "skip"}])
