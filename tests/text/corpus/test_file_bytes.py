@@ -6,7 +6,6 @@ from __future__ import annotations
 import gzip
 import io
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,15 +16,9 @@ from pyarrow import parquet
 from packtool.errors import DataError, PacktoolError
 from packtool.text.corpus.file_bytes import FileBytes, StoreFile, in_store
 from packtool.text.corpus.records import CorpusFile, Span
-from tests.places.s3_server import Bucket, serve
+from tests.places.s3_server import Bucket
 from tests.text.corpus import reading
 from tests.text.corpus.reading import LINES, find
-
-
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    with serve(monkeypatch) as found:
-        yield found
 
 
 def test_the_checksum_is_of_the_whole_file_however_little_was_read(tmp_path: Path) -> None:

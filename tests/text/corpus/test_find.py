@@ -9,13 +9,8 @@ import pytest
 import packtool
 from packtool.errors import UsageError
 from packtool.warnings import PacktoolWarning
-from tests.stores import write_store
+from tests.making import Make
 from tests.text.tokenizing.runs import TEXTS, corpus_of_every_kind, documents, fails, reference, run
-
-
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    return corpus_of_every_kind(tmp_path / "corpus", TEXTS)
 
 
 def test_a_file_named_twice_is_read_twice_and_said_so(tmp_path: Path) -> None:
@@ -27,7 +22,8 @@ def test_a_file_named_twice_is_read_twice_and_said_so(tmp_path: Path) -> None:
     assert result.counts["documents"] == 2
 
 
-def test_files_of_other_kinds_in_a_directory_are_named_once(corpus: Path, tmp_path: Path) -> None:
+def test_files_of_other_kinds_in_a_directory_are_named_once(tmp_path: Path) -> None:
+    corpus = corpus_of_every_kind(tmp_path / "corpus", TEXTS)
     (corpus / "README.md").write_text("# not a document")
     (corpus / "dataset_info.json").write_text("{}")
     with pytest.warns(PacktoolWarning) as caught:
@@ -44,13 +40,12 @@ def test_files_of_other_kinds_in_a_directory_are_named_once(corpus: Path, tmp_pa
     assert "'[z-a]' is not a pattern" in fails(UsageError, corpus, tmp_path / "q", exclude=["[z-a]"])
 
 
-def test_a_dataset_is_no_text(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store", [5, 9])
-    packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=16)
+def test_a_dataset_is_no_text(make: Make, tmp_path: Path) -> None:
+    made = make([5, 9], rows={"strategy": "bfd", "sequence_length": 16})
     said = {"store": "a token store already, not text. Pack it: packtool pack {} -o rows."}
     said["rows"] = "a packed dataset already, not text. Train on it, or see what is in it: packtool stats {}."
     for name, message in said.items():
-        path = tmp_path / name
+        path = made / name
         assert fails(UsageError, path, tmp_path / "out") == f"{path}: {message.format(path)}"
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "manifest.json").write_text('{"format": "jsonl"}')
