@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +17,25 @@ from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import CorpusFile, Fields, RecordBatch, Reject, Span
 
 LINES = b"".join(b'{"text": "document %d"}\n' % number for number in range(20_000))
+
+
+class Dribble(io.BytesIO):
+    """Gives a few bytes at a time."""
+
+    def __init__(self, data: bytes, step: int) -> None:
+        super().__init__(data)
+        self._step = step
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(min(size or 1, self._step))
+
+
+def put(folder: Path, *names: str) -> Path:
+    """Write a record to each of these files of a directory, and return the directory."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text('{"text": "a"}\n')
+    return folder
 
 
 def write(path: Path, records: list[dict[str, Any]]) -> Path:

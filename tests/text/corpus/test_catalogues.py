@@ -10,6 +10,7 @@ import pytest
 from packtool.errors import DataError
 from packtool.text.corpus.find import find_files
 from packtool.warnings import PacktoolWarning
+from tests.text.corpus.reading import put
 
 EXPORTS = {
     "_delta_log/00000000000000000000.json": ("a Delta table, whose _delta_log says which rows count", "delta_scan('"),
@@ -19,13 +20,6 @@ EXPORTS = {
     ".hoodie/hoodie.properties": ("a Hudi table, whose .hoodie says which rows count", 'format("hudi").load("'),
     "snapshot/snapshot-1": ("a Paimon table, whose snapshots say which rows count", 'format("paimon").load("'),
 }
-
-
-def put(folder: Path, *names: str) -> Path:
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text('{"text": "words"}\n')
-    return folder
 
 
 @pytest.mark.parametrize("kept", EXPORTS)

@@ -25,11 +25,11 @@ from hypothesis import strategies as st
 from pyarrow import orc, parquet
 
 import packtool
-from packtool.cli import run
 from packtool.errors import DataError
 from packtool.text.corpus.classify import classify, format_of
 from packtool.text.corpus.foreign import foreign
 from packtool.warnings import PacktoolWarning
+from tests.shell import Shell
 from tests.text.tokenizing.runs import ASSET, documents
 
 
@@ -322,12 +322,11 @@ def test_a_zero_byte_in_a_record_damages_that_record_alone() -> None:
     assert foreign(head, "text", asked=False) is not None
 
 
-def test_the_summary_says_what_files_were_taken_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_summary_says_what_files_were_taken_for(tmp_path: Path, shell: Shell) -> None:
     for name, data in {"a.dat": b"id,text\n1,one\n2,two\n", "b.jsonl": GOOD, "part-00000": GOOD, "n.md": b"w"}.items():
         (tmp_path / name).write_bytes(data)
-    inputs = [str(tmp_path / name) for name in ("a.dat", "b.jsonl", "part-00000", "n.md")]
-    assert run(["tokenize", *inputs, "-o", str(tmp_path / "s"), "--tokenizer", str(ASSET)]) == 0
-    said = capsys.readouterr().out
+    inputs = [tmp_path / name for name in ("a.dat", "b.jsonl", "part-00000", "n.md")]
+    said = shell("tokenize", *inputs, "-o", tmp_path / "s", "--tokenizer", ASSET)
     for line in ("read as csv: a.dat\n", "read as jsonl: part-00000\n", "read as text: n.md\n"):
         assert line in said
     assert "b.jsonl" not in said

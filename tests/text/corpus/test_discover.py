@@ -17,15 +17,9 @@ from packtool.text.corpus.discover import discover_files
 from packtool.text.corpus.find import find_files
 from packtool.warnings import PacktoolWarning
 from tests.text.corpus.reading import find as files
+from tests.text.corpus.reading import put
 
 LINE = b'{"text": "a"}\n'
-
-
-def make(top: Path, *names: str) -> Path:
-    for name in names:
-        (top / name).parent.mkdir(parents=True, exist_ok=True)
-        (top / name).write_bytes(LINE)
-    return top
 
 
 def names(top: Path, **options: object) -> list[str]:
@@ -33,7 +27,7 @@ def names(top: Path, **options: object) -> list[str]:
 
 
 def test_only_known_suffixes_are_read_from_a_directory(tmp_path: Path) -> None:
-    make(tmp_path, "a.jsonl", "b.JSONL", "README.md", "t.xml", "d/dataset_info.json", "d/e.txt.gz", "LICENSE", "x.gz")
+    put(tmp_path, "a.jsonl", "b.JSONL", "README.md", "t.xml", "d/dataset_info.json", "d/e.txt.gz", "LICENSE", "x.gz")
     found = discover_files(tmp_path)
     assert [file.name for file in found.files] == ["a.jsonl", "b.JSONL", "d/e.txt.gz"]
     assert found.skipped == ["LICENSE", "README.md", "d/dataset_info.json", "t.xml", "x.gz"]
@@ -71,7 +65,7 @@ def test_finding_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_documents_of_work_in_progress_are_listed(tmp_path: Path) -> None:
-    make(tmp_path, "a.jsonl", "_part-0.jsonl", "_temporary/0/b.jsonl", ".c.jsonl", ".git/d.jsonl", "_SUCCESS", ".crc")
+    put(tmp_path, "a.jsonl", "_part-0.jsonl", "_temporary/0/b.jsonl", ".c.jsonl", ".git/d.jsonl", "_SUCCESS", ".crc")
     found = discover_files(tmp_path)
     assert [file.name for file in found.files] == ["a.jsonl"]
     hidden = [".c.jsonl", ".git/d.jsonl", "_part-0.jsonl", "_temporary/0/b.jsonl"]
@@ -117,7 +111,7 @@ def test_a_name_that_is_not_there_is_told_with_what_may_be_meant(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    make(tmp_path / "data[1]", "a.jsonl")
+    put(tmp_path / "data[1]", "a.jsonl")
     for name, remedy in (
         ("HuggingFaceFW/fineweb", "for a dataset of the Hugging Face hub, give hf://datasets/HuggingFaceFW/fineweb."),
         ("data[1]/*.jsonl", "for these themselves, write 'data[[]1]/*.jsonl'."),
@@ -131,18 +125,18 @@ def test_a_name_that_is_not_there_is_told_with_what_may_be_meant(
 
 
 def test_each_directory_is_read_once_and_by_its_own_name(tmp_path: Path) -> None:
-    top = make(tmp_path / "top", "z/x.jsonl", "y.jsonl")
+    top = put(tmp_path / "top", "z/x.jsonl", "y.jsonl")
     (top / "up").symlink_to("..", target_is_directory=True)
     (top / "z" / "round").symlink_to("..", target_is_directory=True)
     (top / "a").symlink_to("z", target_is_directory=True)
-    make(tmp_path, "beside/b.jsonl")
+    put(tmp_path, "beside/b.jsonl")
     found = discover_files(top)
     assert [file.name for file in found.files] == ["up/beside/b.jsonl", "y.jsonl", "z/x.jsonl"]
     assert found.repeated == [str(top / each) for each in ("a", "up/top", "z/round")]
 
 
 def test_a_listing_error_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make(tmp_path, "a.jsonl", "closed/b.jsonl")
+    put(tmp_path, "a.jsonl", "closed/b.jsonl")
     original = os.scandir
 
     def refuse(path: str | int) -> object:  # a number where pytest removes the directory
@@ -156,7 +150,7 @@ def test_a_listing_error_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_links_to_nothing_and_pipes_are_errors_unless_left_out(tmp_path: Path) -> None:
-    make(tmp_path, "a.jsonl")
+    put(tmp_path, "a.jsonl")
     (tmp_path / "gone.jsonl").symlink_to("nowhere")
     with pytest.raises(DataError, match=r"gone\.jsonl: a link that leads nowhere \(no such file or directory\)"):
         discover_files(tmp_path)

@@ -14,7 +14,7 @@ from packtool.text.corpus import json_values
 from packtool.text.corpus.json_values import read_json
 from packtool.text.corpus.records import Fields
 from packtool.text.faults import Fault
-from tests.text.corpus.reading import together
+from tests.text.corpus.reading import Dribble, together
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -24,18 +24,8 @@ VALUES = st.recursive(
 RECORDS = st.lists(st.fixed_dictionaries({"text": st.text()}, optional={"x": VALUES}))
 
 
-class Dribble(io.BytesIO):
-    """Gives a few bytes at a time."""
-
-    step = 7
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        return super().read(min(size or 1, self.step))
-
-
 def read(data: str | bytes, step: int = 1 << 20, limit: int = 1 << 20) -> tuple[list[Any], list[tuple[int, str]]]:
-    stream = Dribble(data if isinstance(data, bytes) else data.encode())
-    stream.step = step
+    stream = Dribble(data if isinstance(data, bytes) else data.encode(), step)
     batches = list(read_json(stream, Fields(), limit))
     assert sum(batch.bytes for batch in batches) == len(stream.getvalue())
     documents, rejects = together(batches)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from packtool.text.corpus.jsonl import is_utf8, read_jsonl
 from packtool.text.corpus.records import EXCERPT, Fields
-from tests.text.corpus.reading import LINES, together
+from tests.text.corpus.reading import LINES, Dribble, together
 
 
 def read(data: bytes, field: str = "text") -> tuple[list[str], list[tuple[int, str, str]]]:
@@ -128,11 +128,7 @@ def test_fields_of_any_name_are_read(name: str, plain: object) -> None:
 
 
 def test_reading_by_short_reads_is_the_same() -> None:
-    class Dribble(io.BytesIO):
-        def read(self, size: int | None = -1, /) -> bytes:
-            return super().read(min(size or 1, 5))
-
-    texts, _ = together(read_jsonl(Dribble(LINES[:5000]), Fields(), 0, 4000))
+    texts, _ = together(read_jsonl(Dribble(LINES[:5000], 5), Fields(), 0, 4000))
     assert texts == [f"document {n}" for n in range(len(texts))]
     assert len(texts) > 100
 

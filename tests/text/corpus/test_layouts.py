@@ -259,9 +259,6 @@ def test_an_answer_beside_a_question_is_read(record: dict[str, Any], answer: str
 
 
 def test_reasoning_beside_an_answer_is_read(tmp_path: Path, chat: dict[str, Any]) -> None:
-    for name in ("reasoning_content", "thinking", "reasoning"):
-        for record in ({"prompt": "q", "completion": "a"}, {"messages": ASKED, "answer": "a"}):
-            assert conversation_of({**record, name: "Hm."}).messages[-1]["reasoning_content"] == "Hm."
     told = conversation_of({"prompt": "q", "completion": "<think>Hm.</think>a", "reasoning": "Hm."})
     assert "reasoning_content" not in told.messages[-1]
     expected = stored([{"prompt": "q", "completion": "a", "thinking": "Hm."}], tmp_path / "expected", **chat)

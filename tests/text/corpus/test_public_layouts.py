@@ -160,7 +160,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "eli5": ({"title": Q, "answers": {"a_id": ["x"], "text": [A], "score": [1]}}, "title → answers.text[0]"),
     "trivia_qa": ({"question": Q, "answer": {"aliases": [A], "value": A}}, "question → answer.value"),
     "arc": ({"question": Q, "choices": {"text": [A], "label": ["A"]}, "answerKey": "A"}, ""),
-    "mmlu": ({"question": Q, "subject": "x", "choices": ["a", A], "answer": 1}, ""),
     "hh-rlhf": ({"chosen": f"Human: {Q}", "rejected": "b"}, "--text-field chosen"),
     "orca_dpo_pairs": ({"question": Q, "chosen": A, "rejected": "b"}, "question → chosen"),
     "a pair of conversations": ({"chosen": TALK, "rejected": TALK}, "--conversations chosen"),
@@ -211,10 +210,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"chat_messages": [{"sender": "human", "text": Q}, {"sender": "assistant", "text": A}]},
         "--conversations chat_messages --message-fields sender,text",
     ),
-    "authors": (
-        {"messages": [{"author": "user", "content": Q}, {"author": "assistant", "content": A}]},
-        "--conversations messages --message-fields author,content",
-    ),
     "daily dialog of columns": (
         {"turns": {"speaker": ["user", "bot"], "utterance": [Q, A]}},
         "--conversations turns --message-fields speaker,utterance",
@@ -224,7 +219,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"instruction": Q, "completions": [{"model": "m", "response": A}]},
         "instruction → completions[0].response",
     ),
-    "several responses": ({"prompt": TALK[:1], "responses": [A, A]}, "prompt → responses[0]"),
     "hellaswag": ({"ctx": Q, "endings": ["no", A], "label": "1"}, ""),
     "medqa": ({"question": Q, "options": {"A": "no", "B": A}, "answer_idx": "B", "answer": A}, ""),
     "PKU-SafeRLHF": ({"prompt": Q, "response_0": A, "response_1": "b"}, "prompt → response_0"),
@@ -251,7 +245,17 @@ REASONS = {
 
 PAIR = {"instruction": Q, "output": A}
 LONG = "w " * 40
+OF_A_MESSAGE = {
+    "info": {"reference_answer": "It was so."},  # AM-DeepSeek-R1-Distilled
+    "rationale": "2+2=4",
+    "think": R,  # a word of the template
+    "function": {"name": "a", "arguments": {"x": 1}},
+}
 WARNED: dict[str, tuple[dict[str, Any], str]] = {
+    **{
+        name: ({"messages": [TALK[0], {**TALK[1], name: value}]}, f"nothing reads {name} of a message (1 conversation)")
+        for name, value in OF_A_MESSAGE.items()
+    },
     "history": ({"messages": TALK, "history": [["Hello", "Hi"]]}, "history (the name of earlier turns) is not read"),
     "context": ({"messages": TALK, "context": "It was so."}, "context (the name of a context) is not read"),
     "documents": ({"messages": TALK, "documents": [{"text": "It was so."}]}, "documents (the name of a context)"),
@@ -294,25 +298,9 @@ WARNED: dict[str, tuple[dict[str, Any], str]] = {
         {"message_id": "1", "parent_id": "0", "text": TOLD, "role": "prompter"},
         "one message of a tree, as OpenAssistant stores them: each 'text' is read by itself",
     ),
-    "AM-DeepSeek-R1-Distilled": (
-        {"messages": [TALK[0], {**TALK[1], "info": {"reference_answer": "It was so."}}]},
-        "nothing reads info of a message (1 conversation)",
-    ),
-    "a word of reasoning": (
-        {"messages": [TALK[0], {**TALK[1], "rationale": "2+2=4"}]},
-        "nothing reads rationale of a message (1 conversation)",
-    ),
-    "a name that the template writes": (
-        {"messages": [TALK[0], {**TALK[1], "think": R}]},
-        "nothing reads think of a message (1 conversation)",
-    ),
     "a word of context": (
         {"messages": [{**TALK[0], "context": "CTX"}, TALK[1]]},
         "nothing reads context of a message (1 conversation)",
-    ),
-    "a call under another name": (
-        {"messages": [TALK[0], {**TALK[1], "function": {"name": "a", "arguments": {"x": 1}}}]},
-        "nothing reads function of a message (1 conversation)",
     ),
     "harmony": (
         {"messages": [TALK[0], {**TALK[1], "channel": "analysis", "recipient": "all"}]},

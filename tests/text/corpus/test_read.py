@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import random
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,30 +28,25 @@ def numbers(texts: list[str]) -> list[int]:
 
 @pytest.mark.parametrize("kind", COMPRESS)
 def test_damage_stops_an_archive_there(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "x.jsonl"
     first, second = b"".join(LINES[:1000]) + LINES[1000][:7], LINES[1000][7:] + b"".join(LINES[1001:])
     members = [COMPRESS[kind](first), COMPRESS[kind](second)]
     whole = b"".join(members)
-    path.write_bytes(whole)
-    texts, rejects, digest = salvage(path)
-    assert (numbers(texts), rejects) == (list(range(3000)), [])
-    assert digest == xxhash.xxh3_128_hexdigest(whole)
-    for damaged, least in (
-        (whole[:-1], 1000),
+    for data, least in (
+        (whole, 3000),
         (whole[: len(members[0]) + 2], 1000),
         (members[0][:-1], 0),
         (whole + b"x", 3000),
         (whole + members[0][:20], 3000),
         (whole * 8 + whole[:-4], 24_000),
     ):
-        path.write_bytes(damaged)
-        texts, [reject], digest = salvage(path)
+        (tmp_path / "x.jsonl").write_bytes(data)
+        texts, rejects, digest = salvage(tmp_path / "x.jsonl")
         assert numbers(texts) == [number % 3000 for number in range(len(texts))]
         assert len(texts) >= least
-        assert (reject.record, reject.fault.code) == (0, "damaged-file")
-        assert reject.fault.what.startswith(f"damaged {kind} stream: ")
-        assert reject.fault.what.endswith("; what follows is lost")
-        assert digest == xxhash.xxh3_128_hexdigest(damaged)
+        assert digest == xxhash.xxh3_128_hexdigest(data)
+        assert [(each.record, each.fault.code) for each in rejects] == [(0, "damaged-file")] * (data != whole)
+        for reject in rejects:
+            assert re.fullmatch(f"damaged {kind} stream: .*; what follows is lost", reject.fault.what)
 
 
 def test_what_is_lost_of_an_archive_is_what_was_not_read(tmp_path: Path) -> None:

@@ -49,15 +49,13 @@ def test_a_text_file_may_be_larger_than_a_record(tmp_path: Path) -> None:
 def test_ranges_cover_every_line_once(parts: list[bytes], ended: bool, cuts: list[int], chunk: int) -> None:
     data = b"\n".join(parts) + (b"\n" if ended else b"")
     bounds = sorted({0, *(cut for cut in cuts if cut < len(data))})
-    before, text_files.CHUNK = text_files.CHUNK, chunk
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_files, "CHUNK", chunk)
         read = [
             bytes(piece)
             for start, stop in zip(bounds, [*bounds[1:], -1], strict=True)
             for piece in line_chunks(io.BytesIO(data), start, stop)
         ]
-    finally:
-        text_files.CHUNK = before
     assert b"".join(read) == data
     assert all(piece.endswith(b"\n") for piece in read[:-1])
 
@@ -68,8 +66,8 @@ def test_lines_above_the_limit_are_rejected_and_not_held(
 ) -> None:
     data = b"".join(b"%c" % (97 + n % 26) * n + b"\n" for n, length in enumerate(lengths) for n in [length])
     bounds = sorted({0, *(cut for cut in cuts if cut < len(data))})
-    before, text_files.CHUNK = text_files.CHUNK, chunk
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_files, "CHUNK", chunk)
         kept: list[str] = []
         sizes: list[int] = []
         for start, stop in zip(bounds, [*bounds[1:], -1], strict=True):
@@ -80,8 +78,6 @@ def test_lines_above_the_limit_are_rejected_and_not_held(
                 sizes += [batch.records]
                 assert all(reject.fault.code == "record-too-large" for reject in batch.rejects)
                 assert len(batch.documents) + len(batch.rejects) <= batch.records
-    finally:
-        text_files.CHUNK = before
     assert kept == [line for line in data.decode().split("\n") if 0 < len(line) <= limit]
     assert sum(sizes) == len(lengths)
 
@@ -120,11 +116,9 @@ def naive(data: str, separator: str) -> list[tuple[int, str]]:
 )
 def test_documents_are_those_of_a_split(parts: list[str], separator: str, chunk: int) -> None:
     data = "".join(parts)
-    before, text_files.CHUNK = text_files.CHUNK, chunk
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_files, "CHUNK", chunk)
         found, rejects, lines = cut(data.encode(), separator)
-    finally:
-        text_files.CHUNK = before
     assert (found, rejects) == (naive(data, separator), [])
     assert lines == data.count("\n") + (data != "" and not data.endswith("\n")) or lines == data.count("\n")
 
