@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from packtool.cli import run
+
+
+def python(program: str, *words: object, cwd: Path | None = None) -> str:
+    """Run a program in a process of its own, which must end well, and return what it prints."""
+    command = [sys.executable, "-c", program, *map(str, words)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
 
 class Shell:

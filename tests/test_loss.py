@@ -212,6 +212,8 @@ def test_a_store_that_counts_other_tokens_than_train_is_blamed(tmp_path: Path, v
         ) as caught:
             packtool.pack(store, tmp_path / "packed", **KINDS["concat"], **options, overwrite=True)
         assert caught.value.code == ("wrong-count" if value == 1 else "bad-loss")
+    (problem,) = packtool.verify(store).problems
+    assert str(problem) == str(caught.value)
 
 
 def test_a_manifest_without_its_column_is_refused(stores: list[Path], tmp_path: Path) -> None:

@@ -25,15 +25,15 @@ import msgspec
 import pytest
 
 import packtool
-from packtool.cli import run as main
 from packtool.commands import count_rows
 from packtool.engines import Cluster, cluster
 from packtool.engines.cluster import on_worker
 from packtool.engines.sending import load, sent
 from packtool.errors import DataError, PacktoolError
-from packtool.formats import manifest as manifests
 from packtool.support.version import build
 from tests.engines.test_processes import fail_from_three, square
+from tests.making import Make
+from tests.shell import Shell, python
 from tests.stores import contents
 
 PACKED: dict[str, Any] = {"strategy": "bfd", "sequence_length": 512, "shard_tokens": 1 << 21}
@@ -74,11 +74,9 @@ def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_two_commits_of_one_version_are_told_apart(tmp_path: Path) -> None:
     package = Path(packtool.__file__).parent
     shutil.copytree(package, tmp_path / "packtool", ignore=shutil.ignore_patterns("__pycache__"))
-    shown = [sys.executable, "-c", "from packtool.support.version import build; print(build())"]
 
     def copied() -> str:
-        done = subprocess.run(shown, cwd=tmp_path, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
+        return python("from packtool.support.version import build; print(build())", cwd=tmp_path).strip()
 
     assert copied() == build()
     with (tmp_path / "packtool" / "engines" / "sending.py").open("a") as source:
@@ -111,35 +109,30 @@ def test_nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_dask_is_loaded_only_when_asked_for(tmp_path: Path) -> None:
     (tmp_path / "corpus.jsonl").write_text('{"text": "a"}\n')
-    script = (
-        "import sys, packtool; packtool.tokenize('corpus.jsonl', 'tokens');"
-        "sys.exit(any(name.partition('.')[0] in ('dask', 'distributed') for name in sys.modules))"
+    program = (
+        "import sys, packtool; packtool.tokenize('corpus.jsonl', 'tokens', quiet=True);"
+        "print({name.partition('.')[0] for name in sys.modules} & {'dask', 'distributed'})"
     )
-    subprocess.run([sys.executable, "-W", "ignore", "-c", script], cwd=tmp_path, check=True)
+    assert python(program, cwd=tmp_path) == "set()\n"
 
 
-@pytest.mark.parametrize("command", ["tokenize", "pack", "shuffle", "stats", "run"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("tokenize store.jsonl -o out", "pack store -o out --strategy concat -L 8", "shuffle packed -o out"),
+        *("stats packed", "run run.toml -o out"),
+    ],
+)
 def test_without_dask_nothing_is_begun(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+    here: Path, make: Make, monkeypatch: pytest.MonkeyPatch, shell: Shell, command: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
-    Path("corpus.jsonl").write_text('{"text": "a"}\n')
-    Path("run.toml").write_text('[tokenize]\ninput = "corpus.jsonl"\n')
-    packtool.tokenize("corpus.jsonl", "tokens")
-    packtool.pack("tokens", "packed", strategy="concat", sequence_length=8, remainder="pad")
-    before = sorted(path.name for path in tmp_path.iterdir())
-    arguments = {
-        "tokenize": ["corpus.jsonl", "-o", "out"],
-        "pack": ["tokens", "-o", "out", "--strategy", "concat", "-L", "8"],
-        "shuffle": ["packed", "-o", "out"],
-        "stats": ["packed"],
-        "run": ["run.toml", "-o", "out"],
-    }
-    assert main([command, *arguments[command], "--scheduler", "local"]) == 2
-    error = capsys.readouterr().err
-    assert re.search(r"error\[missing-extra\]: --scheduler: Dask is not installed\. Install it: .*distributed", error)
-    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    make([{"text": "a"}], at=here, packed={"strategy": "concat", "sequence_length": 8, "remainder": "pad"})
+    Path("run.toml").write_text('[tokenize]\ninput = "store.jsonl"\n')
+    before = sorted(path.name for path in here.iterdir())
+    said = shell.refused(*command.split(), "--scheduler", "local", status=2)
+    assert re.search(r"error\[missing-extra\]: --scheduler: Dask is not installed\. Install it: .*distributed", said)
+    assert sorted(path.name for path in here.iterdir()) == before
 
 
 @pytest.mark.slow
@@ -176,18 +169,18 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_cluster_of_its_own(corpus: Path, tmp_path: Path, workers: int) -> None:
     local: dict[str, Any] = {"scheduler": "local", "workers": workers}
     packtool.tokenize(sorted(corpus.glob("*.jsonl")), tmp_path / "tokens", **local)
-    assert _files(tmp_path / "tokens") == _files(corpus / "expected")
+    assert contents(tmp_path / "tokens") == contents(corpus / "expected")
     packtool.pack(corpus / "expected", tmp_path / "packed", **PACKED, **local)
-    assert _files(tmp_path / "packed") == _files(corpus / "packed")
+    assert contents(tmp_path / "packed") == contents(corpus / "packed")
     packtool.shuffle(corpus / "packed", tmp_path / "shuffled", epoch=1, **local)
-    assert _files(tmp_path / "shuffled") == _files(corpus / "shuffled")
+    assert contents(tmp_path / "shuffled") == contents(corpus / "shuffled")
     packtool.pack(corpus / "expected", tmp_path / "index", **PACKED, index_only=True, **local)
     local["store"] = corpus / "expected"  # elsewhere than beside the index
     packtool.materialize(tmp_path / "index", tmp_path / "materialized", **local)
-    assert _files(tmp_path / "materialized") == _files(corpus / "packed")
+    assert contents(tmp_path / "materialized") == contents(corpus / "packed")
     packtool.shuffle(tmp_path / "index", tmp_path / "index-shuffled", epoch=1, index_only=True, **local)
     packtool.materialize(tmp_path / "index-shuffled", tmp_path / "written", store=corpus / "expected")
-    assert _files(tmp_path / "written") == _files(corpus / "shuffled")
+    assert contents(tmp_path / "written") == contents(corpus / "shuffled")
 
 
 @pytest.mark.slow
@@ -276,7 +269,7 @@ def test_bytes_are_the_same_after_every_fault(corpus: Path, tmp_path: Path, what
         subprocess.run([*map(str, command), "--resume", "-q"], check=True)
     else:
         assert run.returncode == 0, errors
-    assert _files(tmp_path / "out") == _files(corpus / expected)
+    assert contents(tmp_path / "out") == contents(corpus / expected)
 
 
 @pytest.mark.slow
@@ -465,7 +458,3 @@ def _opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(distributed, "LocalCluster", count)
     return opened
-
-
-def _files(store: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in store.iterdir() if file.name != manifests.RUN}

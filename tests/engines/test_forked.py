@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from functools import partial
@@ -12,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-import packtool
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError, PacktoolError
 from packtool.text.encoding.encoder_choice import installed
-from tests.engines.test_processes import die, require_end_with_their_parent, square
+from tests.engines.test_processes import die, square
+from tests.shell import python
 
 needs_forks = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
 LOADED: list[int] = []
@@ -111,33 +110,7 @@ assert threads() == 1, "the threads of NumPy are still there after the fork"
 @needs_forks
 @pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
 def test_nothing_that_is_loaded_before_a_fork_has_threads() -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(packtool.__file__).parents[1])}
-    subprocess.run([sys.executable, "-c", THREADS], check=True, env=environment)
-
-
-NAPS = """
-import os, sys, time
-def prepare():
-    if sys.argv[1] == "loading":
-        os.write(1, b"started\\n")
-        time.sleep(60)
-def nap(n, worker):
-    os.write(1, b"started\\n")
-    time.sleep(60)
-"""
-SLEEPER = """
-from packtool.engines import Processes
-from naps import nap, prepare
-list(Processes(2).run(nap, range(2), prepare=prepare))
-"""
-
-
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-@pytest.mark.parametrize("when", ["loading", "working"])
-def test_workers_end_with_their_parent(tmp_path: Path, when: str, how: signal.Signals) -> None:
-    if (when, how) == ("loading", signal.SIGKILL):
-        pytest.skip("what is being loaded is loaded, then it ends")
-    require_end_with_their_parent(tmp_path, NAPS, SLEEPER, how, when)
+    python(THREADS)
 
 
 MASKS = """
@@ -157,8 +130,4 @@ def test_control_c_in_a_terminal_is_the_parents_alone(tmp_path: Path) -> None:
         "from packtool.engines import Processes; from masks import held_back, prepare\n"
         "print([held for _, held in Processes(2).run(held_back, range(2), prepare=prepare)])"
     )
-    paths = os.pathsep.join([str(tmp_path), str(Path(packtool.__file__).parents[1])])
-    command = [sys.executable, "-c", script]
-    environment = {**os.environ, "PYTHONPATH": paths}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert done.stdout == "[True, True]\n", done.stderr
+    assert python(script, cwd=tmp_path) == "[True, True]\n"

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-import packtool
 from packtool.engines import Processes, Threads, Worker
 from packtool.errors import DataError
 
@@ -56,37 +55,44 @@ def test_the_first_failing_task_in_order_is_the_error(engine: Processes | Thread
 
 
 NAPS = """
-import time
+import os, sys, time
+def prepare():
+    if sys.argv[1] == "loading":
+        os.write(1, b"started\\n")
+        time.sleep(60)
 def nap(n, worker):
-    print("started", flush=True)
+    os.write(1, b"started\\n")
     time.sleep(60)
 """
 SLEEPER = """
+import sys
 from packtool.engines import Processes
-from naps import nap
-list(Processes(2).run(nap, range(2)))
+from naps import nap, prepare
+list(Processes(2).run(nap, range(2), prepare=None if sys.argv[1] == "started anew" else prepare))
 """
 
 
-def require_end_with_their_parent(place: Path, naps: str, sleeper: str, how: signal.Signals, *arguments: str) -> None:
-    """Run a script whose workers take naps, end it when one has started, and wait until they are gone."""
-    script = place / "sleeper.py"
-    script.write_text(sleeper)
-    (place / "naps.py").write_text(naps)
-    environment = {**os.environ, "PYTHONPATH": str(Path(packtool.__file__).parents[1])}
-    command = [sys.executable, str(script), *arguments]
-    parent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
-    with parent:
+@pytest.mark.parametrize(
+    ("workers", "how"),
+    [
+        ("started anew", signal.SIGKILL),
+        ("started anew", signal.SIGINT),
+        ("forked", signal.SIGKILL),
+        ("forked", signal.SIGINT),
+        ("loading", signal.SIGINT),  # after SIGKILL what is being loaded is loaded first
+    ],
+)
+def test_workers_end_with_their_parent(tmp_path: Path, workers: str, how: signal.Signals) -> None:
+    """It is ended when one of them has begun a nap."""
+    (tmp_path / "sleeper.py").write_text(SLEEPER)
+    (tmp_path / "naps.py").write_text(NAPS)
+    command = [sys.executable, str(tmp_path / "sleeper.py"), workers]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
         assert parent.stdout.readline() == b"started\n"
         started = time.monotonic()
         parent.send_signal(how)
         parent.stdout.read()  # returns when the last process that holds the other end is gone
         assert time.monotonic() - started < 30, "a worker outlived its parent"
-
-
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_workers_end_with_their_parent(tmp_path: Path, how: signal.Signals) -> None:
-    require_end_with_their_parent(tmp_path, NAPS, SLEEPER, how)
 
 
 SCRIPT = """

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 from functools import partial
 from operator import mul
 from pathlib import Path
@@ -16,6 +14,7 @@ from packtool.engines.sending import load, save
 from packtool.errors import DataError
 from packtool.writing import array_files
 from packtool.writing.array_files import FileArrays
+from tests.shell import python
 
 
 def test_another_process_calls_it(tmp_path: Path) -> None:
@@ -27,8 +26,7 @@ def test_another_process_calls_it(tmp_path: Path) -> None:
         "import pickle, sys; from packtool.engines.sending import load; "
         "print(load(pickle.load(open(sys.argv[1], 'rb')))(3).sum())"
     )
-    found = subprocess.run([sys.executable, "-c", script, tmp_path / "saved"], capture_output=True, check=True)
-    assert int(found.stdout) == 3 * large.sum()
+    assert int(python(script, tmp_path / "saved")) == 3 * large.sum()
     load.cache_clear()
     assert load(saved)(2).flags.c_contiguous
     (tmp_path / "small").mkdir()

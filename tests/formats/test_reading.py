@@ -17,7 +17,6 @@ from packtool.errors import DataError
 from packtool.formats.files import write_array
 from packtool.places.local import LocalPlace
 from packtool.places.npy import FileEntry, npy_header
-from packtool.support.decoding import from_json
 from tests.interrupting import cut
 from tests.stores import contents, write_store
 
@@ -69,13 +68,6 @@ def test_a_damaged_array_is_refused(tmp_path: Path, entry: FileEntry, damage: st
     assert caught.value.where == str(tmp_path / "inside" / entry.name)
 
 
-def test_an_array_that_is_gone_is_named(tmp_path: Path, entry: FileEntry) -> None:
-    (tmp_path / "inside" / entry.name).unlink()
-    with pytest.raises(DataError, match="named in the manifest, but not there") as caught:
-        LocalPlace(tmp_path / "inside").array(entry, DTYPE)
-    assert caught.value.code == "missing-shard"
-
-
 def test_a_header_with_every_byte_changed(tmp_path: Path, entry: FileEntry) -> None:
     file = tmp_path / "inside" / entry.name
     whole = file.read_bytes()
@@ -124,30 +116,7 @@ def test_links_stay_inside(tmp_path: Path, entry: FileEntry) -> None:
         LocalPlace(inside).array(entry, DTYPE)
 
 
-@pytest.mark.parametrize(
-    ("raw", "message"),
-    [
-        (b"", "truncated"),
-        (b"{", "truncated"),
-        (b'{"a": "\xff"}', "UTF-8"),
-        (b'{"a": ' + b"[" * 20_000 + b"]" * 20_000 + b"}", "nested too deeply"),
-        (b"[1]", "Expected `object`, got `array`"),
-    ],
-)
-def test_json_that_is_not_what_it_should_be(raw: bytes, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        from_json(raw, dict[str, object])
-
-
-def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
-    (tmp_path / "manifest.json").write_bytes(b" " * 11)
-    with pytest.raises(DataError, match="has 11 bytes, more than any of its kind"):
-        LocalPlace(tmp_path).read("manifest.json", largest=10)
-
-
 SHARDS = 200
-
-
 PROGRAM = """
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))

@@ -18,7 +18,7 @@ from packtool.errors import DataError
 from packtool.formats import manifest as manifests
 from packtool.formats import schema
 from tests.shell import Shell
-from tests.stores import amended, write_store
+from tests.stores import amended
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 RECORDED = GOLDEN / f"format-{schema.FORMAT_VERSION}.json"
@@ -39,14 +39,6 @@ def fields() -> dict[str, Any]:
 def test_the_fields_are_those_of_the_version() -> None:
     changed = f"the fields are not those of version {schema.FORMAT_VERSION}: give FORMAT_VERSION the next number"
     assert fields() == json.loads(RECORDED.read_text(encoding="utf-8")), changed
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> Path:
-    write_store(tmp_path / "store", [5, 9, 30], per_shard=2)
-    packtool.pack(tmp_path / "store", tmp_path / "packed", strategy="bfd", sequence_length=16)
-    packtool.export(tmp_path / "packed", tmp_path / "export", format="nanogpt")
-    return tmp_path
 
 
 @pytest.mark.parametrize("name", ["store", "packed", "export"])

@@ -101,8 +101,11 @@ def test_arrays_are_read_by_slices_items_and_ranges(place, tmp_path, items):
 def test_what_is_wrong_with_a_file_is_said(place, tmp_path):
     entry = write_array(tmp_path / "lengths.npy", np.arange(9, dtype="<u4"))
     raw = (tmp_path / "lengths.npy").read_bytes()
-    with pytest.raises(DataError, match=r"lengths\.npy: named in the manifest, but not there\. Make it again"):
+    with pytest.raises(
+        DataError, match=r"lengths\.npy: named in the manifest, but not there\. Make it again"
+    ) as caught:
         place.array(entry, "<u4")
+    assert caught.value.code == "missing-shard"
     with pytest.raises(DataError, match="not there"):
         place.require([entry])
     place.write("lengths.npy", raw[:-4])

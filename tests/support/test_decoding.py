@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import msgspec
 import pytest
 
-import packtool
 from packtool.support.decoding import from_json, from_plain
+from tests.making import Make
+from tests.shell import python
 
 FIRST_USE = """
 import contextlib, importlib, json, pkgutil, sys, threading, time
@@ -53,9 +51,7 @@ print(len(kinds))
 
 
 def test_a_first_use_of_each_type_by_eight_threads() -> None:
-    done = subprocess.run([sys.executable, "-c", FIRST_USE], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert int(done.stdout) > 80
+    assert int(python(FIRST_USE)) > 80
 
 
 OPENED = """
@@ -68,15 +64,10 @@ with ThreadPoolExecutor(8) as pool:
 """
 
 
-def test_a_dataset_is_opened_by_eight_threads_as_the_first_act_of_a_process(tmp_path: Path) -> None:
-    from tests.stores import write_store
-
-    packtool.pack(write_store(tmp_path / "store", [5, 9, 17]), tmp_path / "rows", strategy="bfd", sequence_length=16)
+def test_a_dataset_is_opened_by_eight_threads_as_the_first_act_of_a_process(make: Make) -> None:
+    rows = make([5, 9, 17], rows={"strategy": "bfd", "sequence_length": 16}) / "rows"
     for _ in range(5):
-        done = subprocess.run(
-            [sys.executable, "-c", OPENED, tmp_path / "rows"], capture_output=True, text=True, check=False
-        )
-        assert (done.returncode, done.stderr) == (0, "")
+        assert int(python(OPENED, rows)) > 0
 
 
 class Point(msgspec.Struct):
@@ -84,18 +75,19 @@ class Point(msgspec.Struct):
 
 
 @pytest.mark.parametrize(
-    ("raw", "reason"),
+    ("raw", "kind", "reason"),
     [
-        (b'{"x": "1"}', "Expected `int`, got `str` - at `$.x`"),
-        (b"[", "Expected `object`, got `array`"),
-        (b'{"x": 1', "Input data was truncated"),
-        (b'{"y": "\xff"}', "Object missing required field `x`"),
-        (b'{"y": ' + b"[" * 100_000, "nested too deeply"),
+        (b'{"x": "1"}', Point, "Expected `int`, got `str` - at `$.x`"),
+        (b"[", Point, "Expected `object`, got `array`"),
+        (b'{"x": 1', Point, "Input data was truncated"),
+        (b'{"y": "\xff"}', Point, "Object missing required field `x`"),
+        (b'{"x": "\xff"}', dict[str, object], "not UTF-8"),
+        (b'{"y": ' + b"[" * 100_000, Point, "nested too deeply"),
     ],
 )
-def test_whatever_is_wrong_is_a_value_error(raw: bytes, reason: str) -> None:
+def test_whatever_is_wrong_is_a_value_error(raw: bytes, kind: type, reason: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(reason)}$") as caught:
-        from_json(raw, Point)
+        from_json(raw, kind)
     assert type(caught.value) is ValueError
 
 

@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 import packtool
-from packtool.cli import run
 from packtool.engines import Worker
 from packtool.support import progress
 from packtool.support.clock import Clock
@@ -25,53 +24,44 @@ from packtool.support.sizes import show_bytes
 from packtool.text.corpus import blocks
 from packtool.text.tokenizing import block as tasks
 from tests.interrupting import Interrupted
+from tests.shell import Shell
 from tests.stores import write_store
 
 ROOT = Path(__file__).parents[2]
 
 
+PACK = ("pack", "store", "-o", "p", "--strategy", "bfd", "-L", "128")
+
+
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def place(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("PACKTOOL_PROGRESS", raising=False)
-    write_store(Path("store"), [50] * 400)
-    return tmp_path
+    write_store(here / "store", [50] * 400)
+    return here
 
 
-def test_a_log_has_a_line_now_and_then(
-    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_has_a_line_now_and_then(place: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell(*PACK)
+    assert shell.err == "", "a short run says nothing"
     monkeypatch.setattr(progress, "INTERVAL", 0.0)
-    assert run(["pack", "store", "-o", "p", "--strategy", "bfd", "-L", "128"]) == 0
-    lines = capsys.readouterr().err.splitlines()
+    for quiet in (("--progress", "none"), ("--progress", "log", "-q")):
+        shell(*PACK, *quiet, "--overwrite")
+        assert shell.err == ""
+    shell(*PACK, "--overwrite")
+    lines = shell.err.splitlines()
     pattern = r"packtool: pack \d+ %, \S+ k?B of \S+ kB, \S+ \w+/s, \S+ tokens/s, \d+:\d\d left"
     assert lines
     assert all(re.fullmatch(pattern, line) for line in lines), lines
     assert lines[-1].startswith("packtool: pack 100 %")
 
 
-def test_a_short_run_says_nothing_in_a_log(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["pack", "store", "-o", "p", "--strategy", "bfd", "-L", "128"]) == 0
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize(("mode", "quiet"), [("none", False), ("log", True)])
-def test_none_and_quiet(
-    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, mode: str, quiet: bool
-) -> None:
-    monkeypatch.setattr(progress, "INTERVAL", 0.0)
-    arguments = ["pack", "store", "-o", "p", "--strategy", "bfd", "-L", "128", "--progress", mode]
-    assert run([*arguments, *["-q"] * quiet]) == 0
-    assert capsys.readouterr().err == ""
-
-
 @pytest.mark.parametrize(("mode", "drawn"), [("auto", True), ("bar", True), ("none", False)])
 def test_a_bar_on_a_terminal_shows_tokens(place: Path, mode: str, drawn: bool) -> None:
     terminal, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    command = [sys.executable, "-m", "packtool", "pack", "store", "-o", "p", "--strategy", "bfd", "-L", "128"]
+    command = [sys.executable, "-m", "packtool", *PACK, "--progress", mode]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
-    subprocess.run([*command, "--progress", mode], stderr=child, stdout=subprocess.DEVNULL, env=environment, check=True)
+    subprocess.run(command, stderr=child, stdout=subprocess.DEVNULL, env=environment, check=True)
     os.close(child)
     try:
         shown = os.read(terminal, 100_000).decode()
@@ -82,11 +72,9 @@ def test_a_bar_on_a_terminal_shows_tokens(place: Path, mode: str, drawn: bool) -
     assert "5.00/" not in shown
 
 
-def test_an_unknown_way(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["verify", "store", "--progress", "bra"]) == 2
-    assert capsys.readouterr().err == (
-        "packtool: error[bad-option]: --progress: 'bra' is not a known value. Did you mean bar?\n"
-    )
+def test_an_unknown_way(shell: Shell) -> None:
+    said = shell.refused("verify", "store", "--progress", "bra", status=2)
+    assert said == "packtool: error[bad-option]: --progress: 'bra' is not a known value. Did you mean bar?\n"
 
 
 def test_rows_and_hours() -> None:
@@ -96,11 +84,8 @@ def test_rows_and_hours() -> None:
     assert shown.figures() == "10 of 9,000 rows, 2:29:50 left"
 
 
-def test_a_resumed_run_tells_its_own_rate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_resumed_run_tells_its_own_rate(here: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
     """Work of an earlier run is neither this run's text nor its tokens: in run.json, in the log, in the summary."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(blocks, "SMALLEST", 20_000)  # of bytes in a block
     lines = [json.dumps({"text": f"document {line} " * 20}) for line in range(400)]
     Path("corpus.jsonl").write_text("\n".join(lines), encoding="utf-8")
@@ -124,15 +109,14 @@ def test_a_resumed_run_tells_its_own_rate(
     tokens = sum(shard["tokens"]["shape"][0] for block in earlier for shard in block["shards"])
     monkeypatch.setattr(progress, "INTERVAL", 0.0)
     monkeypatch.setenv("PACKTOOL_PROGRESS", "log")
-    assert run(["tokenize", "corpus.jsonl", "-o", "out", "--resume", "-j", "1"]) == 0
+    shell("tokenize", "corpus.jsonl", "-o", "out", "--resume", "-j", 1)
     found = json.loads((Path("out") / "run.json").read_text())
     assert found["text_bytes"] == whole.run["text_bytes"]
     assert found["this_run"] == {"text_bytes": found["text_bytes"] - text, "tokens": whole.counts["tokens"] - tokens}
-    captured = capsys.readouterr()
     rate = found["this_run"]["tokens"] / max(found["written"]["wall"], 1e-3)
-    assert f"({show_bytes(text)} by an earlier run) in " in captured.out
-    assert f", {rate:,.0f} tokens/s\n" in captured.out
-    shares = [int(share) for share in re.findall(r"tokenize (\d+) %", captured.err)]
+    assert f"({show_bytes(text)} by an earlier run) in " in shell.out
+    assert f", {rate:,.0f} tokens/s\n" in shell.out
+    shares = [int(share) for share in re.findall(r"tokenize (\d+) %", shell.err)]
     assert shares[0] >= 100 * text // found["text_bytes"]
     assert shares[-1] == 100
 
