@@ -130,17 +130,15 @@ def test_packed_rows_carry_the_column(stores: list[Path], tmp_path: Path, kind: 
 
 
 def test_rows_without_segments_carry_it_too(stores: list[Path], tmp_path: Path) -> None:
-    packtool.pack(stores, tmp_path / "packed", **WRITTEN["concat-8"])
-    packtool.pack(stores, tmp_path / "plain", **WRITTEN["concat-8"], segments=False)
-    for kind in ("loss", "tokens"):
-        for a, b in zip(stored(tmp_path / "packed", kind), stored(tmp_path / "plain", kind), strict=True):
-            np.testing.assert_array_equal(a, b)
-    for memory in (1 << 12, 1 << 30):
-        packtool.shuffle(tmp_path / "plain", tmp_path / f"epoch-{memory}", epoch=2, memory=memory)
-    assert contents(tmp_path / f"epoch-{1 << 12}") == contents(tmp_path / f"epoch-{1 << 30}")
-    packtool.shuffle(tmp_path / "packed", tmp_path / "epoch", epoch=2)
-    pairs = zip(stored(tmp_path / f"epoch-{1 << 12}", "loss"), stored(tmp_path / "epoch", "loss"), strict=True)
-    assert all(np.array_equal(one, another) for one, another in pairs)
+    for name, options in (("packed", {}), ("plain", {"segments": False})):
+        packtool.pack(stores, tmp_path / name, **WRITTEN["concat-8"], **options)
+        packtool.shuffle(tmp_path / name, tmp_path / f"{name}-epoch", epoch=2)
+    packtool.shuffle(tmp_path / "plain", tmp_path / "narrow", epoch=2, memory=1 << 12)
+    assert contents(tmp_path / "narrow") == contents(tmp_path / "plain-epoch")
+    for one, another in (("packed", "plain"), ("packed-epoch", "plain-epoch")):
+        for kind in ("loss", "tokens"):
+            for a, b in zip(stored(tmp_path / one, kind), stored(tmp_path / another, kind), strict=True):
+                np.testing.assert_array_equal(a, b)
 
 
 def test_what_is_chosen_is_counted(stores: list[Path], tmp_path: Path) -> None:
@@ -177,28 +175,28 @@ def _swap(loss: np.ndarray) -> None:
     loss[row, :2] = loss[row, 1::-1].copy()
 
 
+def _flip(loss: np.ndarray) -> None:
+    loss[0, 3] ^= 1
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("kind", "change", "message"),
     [
-        (lambda loss: loss.__setitem__((0, 3), 2), "has loss 2, which is neither 0 nor 1"),
-        (lambda loss: loss.__setitem__((0, 3), loss[0, 3] ^ 1), "trained, but the ledger says"),
-        (lambda loss: loss.__setitem__((-1, -1), 1), "its padding trains"),
-        (_swap, "its mask of trained tokens differs from that of the store"),
+        ("padding-16", lambda loss: loss.__setitem__((0, 3), 2), "has loss 2, which is neither 0 nor 1"),
+        ("padding-16", _flip, "trained, but the ledger says"),
+        ("concat-plain", _flip, "trained, but the ledger says"),
+        ("padding-16", lambda loss: loss.__setitem__((-1, -1), 1), "its padding trains"),
+        ("padding-16", _swap, "its mask of trained tokens differs from that of the store"),
     ],
 )
-def test_verify_finds_a_column_that_is_wrong(stores: list[Path], tmp_path: Path, change: Any, message: str) -> None:
-    packtool.pack(stores[0], tmp_path / "packed", **KINDS["padding-16"], shuffle=False)
+def test_verify_finds_a_column_that_is_wrong(
+    stores: list[Path], tmp_path: Path, kind: str, change: Any, message: str
+) -> None:
+    packtool.pack(stores[0], tmp_path / "packed", **KINDS[kind], shuffle=False)
+    assert packtool.verify(tmp_path / "packed").problems == []
     rewrite(tmp_path / "packed", "loss-00000.npy", change)
     (problem,) = packtool.verify(tmp_path / "packed", store=stores[0] if "store" in message else []).problems
     assert message in str(problem)
-
-
-def test_verify_counts_rows_without_segments(stores: list[Path], tmp_path: Path) -> None:
-    packtool.pack(stores[0], tmp_path / "packed", **KINDS["concat-plain"])
-    assert packtool.verify(tmp_path / "packed").problems == []
-    rewrite(tmp_path / "packed", "loss-00000.npy", lambda loss: loss.__setitem__((0, 3), loss[0, 3] ^ 1))
-    (problem,) = packtool.verify(tmp_path / "packed").problems
-    assert "trained, but the ledger says" in str(problem)
 
 
 @pytest.mark.parametrize("value", [1, 2])

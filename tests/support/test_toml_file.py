@@ -40,7 +40,7 @@ def test_what_is_refused(tmp_path: Path, text: str, message: str) -> None:
 
 STRINGS = ['"a [ # { b"', "'a ] \\'", '"""\n[x]\n# "quoted" \\""" y"""""', "'''\n]]\n'''''", '"\\"]"']
 VALUES = st.recursive(
-    st.sampled_from(["1", "-2.5", "true", "1979-05-27", *STRINGS]),
+    st.sampled_from(["1", "-2.5", "true", "1979-05-27", "{ k0 = ']' }", *STRINGS]),
     lambda inner: st.lists(inner, max_size=3).map(lambda items: "[\n" + ",\n".join(items) + " # ]\n]"),
     max_leaves=4,
 )
@@ -53,7 +53,7 @@ def test_every_value_has_the_line_that_it_begins_in(tmp_path_factory: pytest.Tem
     for number, (listed, values) in enumerate(tables):
         keys: tuple[str | int, ...] = (f"t{number}", 0) if listed else (f"t{number}",)
         lines[keys] = text.count("\n") + 1
-        text += f"[[t{number}]] # [\n" if listed else f"[t{number}]\n"
+        text += f"[[t{number}]] # [\r\n" if listed else f"[t{number}]\n"
         for name, value in enumerate(values):
             lines[*keys, f"k{name}"] = text.count("\n") + 1
             text += f"k{name} = {value} # {{\n"
