@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,10 +15,12 @@ from packtool.errors import DataError, UsageError
 from packtool.formats.names import MOST_CATEGORIES
 from packtool.reading import make_batch
 from packtool.reading.stream import Stream
+from tests.making import Make
 from tests.reading.opening import KINDS
 from tests.stores import amended, contents, load, rewrite
 
 FIELDS = ("input_ids", "cu_seqlens", "column.score", "column.lang")
+Made = tuple[list[Path], list[dict[str, Any]]]
 TEXTS = ["en", "de", "", "ünï", None]
 
 
@@ -34,24 +35,16 @@ def record(number: int, random: np.random.Generator, *, langs: Sequence[str | No
     return fields
 
 
-def tokenized(place: Path, records: Sequence[dict[str, Any]], columns: str = "score,lang", **options: Any) -> Path:
-    """A store of these records, in several shards."""
-    corpus = place.with_suffix(".jsonl")
-    corpus.write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")
-    packtool.tokenize([corpus], place, columns=columns.split(","), workers=1, **options)
-    return place
-
-
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], list[dict[str, Any]]]:
+def made(make: Make) -> Made:
     """Three stores, of which the last keeps no score; and the records of all."""
-    place, random = tmp_path_factory.mktemp("kept"), np.random.default_rng(5)
+    random = np.random.default_rng(5)
     web = [record(n, random) for n in range(90)]
     wiki = [record(n, random, langs=["fr", "en"]) for n in range(40)]
     code = [record(n, random) for n in range(20)]
-    stores = [tokenized(place / "web", web), tokenized(place / "wiki", wiki), tokenized(place / "code", code, "lang")]
-    known = [*web, *wiki, *({**each, "score": None} for each in code)]
-    return stores, known
+    place = make({"web": web, "wiki": wiki}, {"columns": ["score", "lang"]})
+    stores = [place / "web", place / "wiki", make({"code": code}, {"columns": ["lang"]}) / "code"]
+    return stores, [*web, *wiki, *({**each, "score": None} for each in code)]
 
 
 def expected(dataset: Any, row: int, known: Sequence[dict[str, Any]]) -> list[tuple[float | None, str | None]]:
@@ -105,16 +98,12 @@ CHOICES: list[dict[str, Any]] = [
     {"mix": ["web=2x", "wiki=0.5x", "code=1x"], "seed": 3},
     {"holdout": "30%", "part": "holdout"},
 ]
-
-
 CASES = [("rows", 0), ("rows", 1), ("rows", 2), *((kind, number % 3) for number, kind in enumerate(list(KINDS)[1:]))]
 """Every kind of rows, and every choice; not all of both."""
 
 
 @pytest.mark.parametrize(("kind", "choice"), CASES)
-def test_each_piece_has_the_value_of_its_document(
-    made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path, kind: str, choice: int
-) -> None:
+def test_each_piece_has_the_value_of_its_document(made: Made, tmp_path: Path, kind: str, choice: int) -> None:
     """Packed, in another order, and packed anew; tests/writing/test_same_rows.py has the other ways to these rows."""
     stores, known = made
     options = {**KINDS[kind], **CHOICES[choice], "keep": ["score:number", "lang"], "shard_tokens": 1024}
@@ -132,37 +121,29 @@ def test_each_piece_has_the_value_of_its_document(
     }
 
 
-def test_what_batches_have_today_stays(made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path) -> None:
+def test_what_batches_have_today_stays(made: Made, tmp_path: Path) -> None:
     """Trimmed, with an extra token, with room and with multiples, columns go along with the sequences."""
     stores, _ = made
     packtool.pack(stores, tmp_path / "rows", **KINDS["rows"], keep=["score:number", "lang"])
     packtool.pack(stores, tmp_path / "wide", **KINDS["rows"], document_multiple=4, keep=["score:number", "lang"])
     rows, wide = packtool.open(tmp_path / "rows"), packtool.open(tmp_path / "wide")
-    every = list(range(len(rows)))
-    for dataset, options in (
-        (rows, {}),
-        (rows, {"trim": True}),
-        (rows, {"extra_token": True}),
-        (rows, {"pad_cu_seqlens": 9}),
-        (wide, {}),
-        (wide, {"pad_cu_seqlens": 9}),
-    ):
-        before = dataset.batch(slice(0, len(dataset)), **options)
-        after = dataset.batch(
-            slice(0, len(dataset)), fields=(*dataset.fields, "column.score", "column.lang"), **options
-        )
+    columns, every = ("column.score", "column.lang"), slice(None)
+    of_rows: list[dict[str, Any]] = [{}, {"trim": True}, {"extra_token": True}, {"pad_cu_seqlens": 9}]
+    for dataset, options in (*((rows, each) for each in of_rows), (wide, {}), (wide, {"pad_cu_seqlens": 9})):
+        before = dataset.batch(every, **options)
+        after = dataset.batch(every, fields=(*dataset.fields, *columns), **options)
         for name, value in before.items():
             assert np.array_equal(after[name], value)
-        for name in ("column.score", "column.lang"):
+        for name in columns:
             assert len(after[name]) == len(before["cu_seqlens"]) - 1
     assert list(rows.batch(every)) == list(rows.fields)
-    padded = rows.batch([0], fields=("cu_seqlens", "column.score", "column.lang"), pad_cu_seqlens=9)
+    padded = rows.batch([0], fields=("cu_seqlens", *columns), pad_cu_seqlens=9)
     empty = np.diff(padded["cu_seqlens"]) == 0
     assert np.isnan(padded["column.score"][empty]).all()
     assert (padded["column.lang"][empty] == -1).all()
 
 
-def test_a_blend_has_one_list_of_names(made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path) -> None:
+def test_a_blend_has_one_list_of_names(made: Made, tmp_path: Path) -> None:
     """A source without a column lacks values; categories of several sources are places in one list."""
     stores, known = made
     options = KINDS["rows"]
@@ -189,7 +170,7 @@ def test_a_blend_has_one_list_of_names(made: tuple[list[Path], list[dict[str, An
         Stream(differing, fields=("column.score",))
 
 
-def test_columns_of_other_rows(made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path) -> None:
+def test_columns_of_other_rows(made: Made, tmp_path: Path) -> None:
     """Of several row lengths, and of the partial shuffle, which packs by itself."""
     stores, known = made
     packtool.pack(stores, tmp_path / "packed", strategy="buckets", buckets=[64, 128], keep="score:number,lang")
@@ -206,7 +187,7 @@ def test_columns_of_other_rows(made: tuple[list[Path], list[dict[str, Any]]], tm
     check(packtool.open(tmp_path / "lanes").epoch(1), known)
 
 
-def test_wrong_columns_are_refused(made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path) -> None:
+def test_wrong_columns_are_refused(made: Made, make: Make, tmp_path: Path) -> None:
     stores, _ = made
     options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 64}
 
@@ -217,26 +198,19 @@ def test_wrong_columns_are_refused(made: tuple[list[Path], list[dict[str, Any]]]
 
     refused("scor", "keep: no store has a column 'scor'; there are score, lang. Did you mean score?")
     refused("lang,lang:number", "keep: lang is named twice. Keep each column once.")
-    refused(
-        ",",
-        "keep: ',' can't be used. Give a list of fields, such as score:number,lang.",
-    )
+    refused(",", "keep: ',' can't be used. Give a list of fields, such as score:number,lang.")
     refused("lang", "keep: columns are looked up by the segment table. Leave one of the two out.", segments=False)
-    bad = tokenized(tmp_path / "bad", [{"text": "a", "score": 1}, {"text": "b", "score": "high"}], "score")
+    records, columns = [{"text": "a", "score": 1}, {"text": "b", "score": "high"}], {"columns": ["score"]}
+    bad = make(records, columns) / "store"
     message = (
-        "bad.jsonl:2: score is 'high', which is not a number. Leave such documents out with where, or give "
+        ": score is 'high', which is not a number. Leave such documents out with where, or give "
         'keep="score" to keep each different text as a category.'
     )
-    refused("score:number", message, DataError, stores=bad)
+    refused("score:number", f"store.jsonl:2{message}", DataError, stores=bad)
     packtool.pack(bad, tmp_path / "left-out", **options, keep="score:number", where="score != 'high'")
-    bare = tokenized(tmp_path / "bare", [{"text": "a", "score": "b"}], "score", provenance=False)
-    refused(
-        "score:number",
-        message.replace("bad.jsonl:2", f"{bare}, document 0").replace("high", "b"),
-        DataError,
-        stores=bare,
-    )
-    many = tokenized(tmp_path / "many", [{"text": "a", "n": n} for n in range(MOST_CATEGORIES + 1)], "n")
+    bare = make(records, {**columns, "provenance": False}) / "store"
+    refused("score:number", f"{bare}, document 1{message}", DataError, stores=bare)
+    many = make([{"text": "a", "n": n} for n in range(MOST_CATEGORIES + 1)], {"columns": ["n"]}) / "store"
     message = (
         "keep: column n has more than 65,536 different values, the most that categories may have. Give n:number if "
         "they are numbers, or keep a column of fewer."
@@ -253,44 +227,37 @@ def test_wrong_columns_are_refused(made: tuple[list[Path], list[dict[str, Any]]]
         make_batch(np.zeros((1, 4), np.int64), None, fields=("column.lang",))
 
 
-def test_damaged_columns_are_noticed(made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["column-00000.npy", "column-00001.npy"])
+def test_damaged_columns_are_noticed(made: Made, tmp_path: Path, name: str) -> None:
     stores, _ = made
     place = tmp_path / "packed"
 
-    def problems() -> list[str]:
-        return [problem.what for problem in packtool.verify(place, store=stores).problems]
+    def problem() -> str:
+        return packtool.verify(place, store=stores).problems[0].what
+
+    def change(values: np.ndarray) -> None:
+        values[np.flatnonzero(values >= 0)[0]] = 5
 
     packtool.pack(stores, place, strategy="bfd", sequence_length=64, keep="score:number,lang")
     whole = contents(place)
-
-    def again() -> None:
-        for name, data in whole.items():
-            (place / name).write_bytes(data)
-
-    def first_to(value: float) -> Any:
-        def change(values: np.ndarray) -> None:
-            values[np.flatnonzero(values >= 0)[0]] = value
-
-        return change
-
-    rewrite(place, "column-00000.npy", first_to(1e9))
-    assert problems()[0].startswith("column score of document ")
-    again()
-    rewrite(place, "column-00001.npy", first_to(5))
-    assert problems() == ["column lang has the value 5, but 5 names"]
-    with pytest.raises(DataError, match="column lang has the value 5"):
-        packtool.open(place).batch(slice(0, 99), fields=("column.lang",))
-    again()
+    rewrite(place, name, change)
+    if name == "column-00000.npy":
+        assert problem().startswith("column score of document ")
+    else:
+        assert problem() == "column lang has the value 5, but 5 names"
+        with pytest.raises(DataError, match="column lang has the value 5"):
+            packtool.open(place).batch(slice(0, 99), fields=("column.lang",))
+    for each in whole:
+        (place / each).write_bytes(whole[each])
     with amended(place) as manifest:
         manifest["columns"][0]["missing"] += 1
-    assert problems()[0].endswith("values, but the manifest says " + str(manifest["columns"][0]["missing"]))
-    again()
-    (place / "column-00000.npy").unlink()
+    assert problem().endswith(f"values, but the manifest says {manifest['columns'][0]['missing']}")
+    (place / name).unlink()
     with pytest.raises(DataError, match="named in the manifest, but not there"):
         packtool.open(place)
 
 
-def test_they_are_seen(made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path) -> None:
+def test_they_are_seen(made: Made, tmp_path: Path) -> None:
     """By info and show; an export says that it loses them."""
     stores, known = made
     packtool.pack(stores, tmp_path / "packed", **KINDS["rows"], keep="score:number,lang")
@@ -308,7 +275,7 @@ def test_they_are_seen(made: tuple[list[Path], list[dict[str, Any]]], tmp_path: 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::packtool.warnings.PacktoolWarning")
 @pytest.mark.parametrize("seed", range(40))
-def test_random_datasets(made: tuple[list[Path], list[dict[str, Any]]], tmp_path: Path, seed: int) -> None:
+def test_random_datasets(made: Made, tmp_path: Path, seed: int) -> None:
     """Of any stores, strategy, choice, order and epoch, each piece has the value of its document."""
     stores, known = made
     random = np.random.default_rng(seed)
