@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import packtool
 from packtool.formats import manifest as manifests
-from packtool.formats.schema import PackedManifest, StoreManifest
+from packtool.formats.schema import PackedManifest
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 WORDS = "the of and to in a is that for it as was with be by on not he his but at are this have from or"
@@ -45,10 +46,6 @@ def run(name: str, corpus: Path, output: Path) -> dict[str, PackedManifest]:
     return made
 
 
-def store(output: Path) -> StoreManifest:
-    return manifests.read(output / "tokens")
-
-
 @pytest.mark.parametrize(
     ("name", "lengths"), [("atoms-gpt2.toml", (32, 64, 128)), ("atoms-gpt2-xl.toml", (256, 512, 1024))]
 )
@@ -63,17 +60,10 @@ def test_atoms_of_a_quarter_to_four_rows(name: str, lengths: tuple[int, ...], co
         first, second = made[name].shuffle, made[f"{name}-epoch-1"].shuffle
         assert (first.seed, first.epoch, second.seed, second.epoch) == (42, 0, 42, 1)
         assert made[name].ledger == made[f"{name}-epoch-1"].ledger
-    counts = store(tmp_path).counts
+    counts = manifests.read(tmp_path / "tokens").counts
     assert counts["filtered"] > 0, "rows under 50 characters, titles among them"
     for manifest in made.values():
         assert manifest.ledger.placed == counts["tokens"] - counts["documents"]
-
-
-def test_the_test_split(corpus: Path, tmp_path: Path) -> None:
-    made = run("atoms-gpt2-test.toml", corpus, tmp_path)
-    lengths = (32, 64, 128, 256, 512, 1024)
-    assert set(made) == {f"{strategy}-{length}" for strategy in ("concat", "padding") for length in lengths}
-    assert all(manifest.shuffle is None for manifest in made.values())
 
 
 def test_buckets(corpus: Path, tmp_path: Path) -> None:
@@ -87,21 +77,17 @@ def test_buckets(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_seamless(corpus: Path, tmp_path: Path) -> None:
+    """It is compared as it is packed, too."""
     made = run("seamless.toml", corpus, tmp_path)
-    assert set(made) == {
-        f"{name}-{length}" for name in ("ct", "ffd", "bfd", "bfd-m", "sp") for length in (512, 1024, 2048)
-    }
-    for length, extra in ((512, 10), (1024, 50), (2048, 50)):
+    extra = {512: 10, 1024: 50, 2048: 50}
+    assert set(made) == {f"{name}-{length}" for name in ("ct", "ffd", "bfd", "bfd-m", "sp") for length in extra}
+    for length, tokens in extra.items():
         assert made[f"sp-{length}"].strategy == "seamless"
-        assert made[f"sp-{length}"].options["extra_capacity"] == extra
-        assert made[f"bfd-m-{length}"].options["extra_capacity"] == extra
         assert made[f"sp-{length}"].options["max_repetition"] in ("3/10", "0.3")
-
-
-def test_seamless_compares_what_it_packs() -> None:
+        assert made[f"sp-{length}"].options["extra_capacity"] == tokens
+        assert made[f"bfd-m-{length}"].options["extra_capacity"] == tokens
     config = tomllib.loads((CONFIGS / "seamless.toml").read_text(encoding="utf-8"))
-    packed = {stage["extra-capacity"] for stage in config["pack"] if "extra-capacity" in stage}
-    assert config["stats"]["extra-capacity"] in packed
+    assert config["stats"]["extra-capacity"] in extra.values()
 
 
 def test_partial_shuffle(corpus: Path, tmp_path: Path) -> None:
@@ -118,18 +104,26 @@ def test_first_corpus(corpus: Path, tmp_path: Path) -> None:
     assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-def test_the_experiment(corpus: Path, tmp_path: Path) -> None:
-    """What examples/experiment trains on: its file stands for both sides of the corpus."""
-    made = run("experiment.toml", corpus, tmp_path)
-    atoms = {
-        f"{s}-{length}-{length * n // 4}"
-        for s in ("concat", "padding")
-        for length in (32, 64)
-        for n in (1, 2, 4, 8, 16)
-    }
-    others = "corpus-order bfd bfd-unmixed concat-index bfd-index first-fit-shuffle seamless buckets partial"
-    assert set(made) == atoms | {f"{name}-64" for name in others.split()}
-    assert made["corpus-order-64"].shuffle is None
+SPLITS = {f"{strategy}-{length}" for strategy in ("concat", "padding") for length in (32, 64, 128, 256, 512, 1024)}
+ATOMS = {
+    f"{strategy}-{length}-{length * quarters // 4}"
+    for strategy, length, quarters in product(("concat", "padding"), (32, 64), (1, 2, 4, 8, 16))
+}
+OTHERS = "corpus-order bfd bfd-unmixed concat-index bfd-index first-fit-shuffle seamless buckets partial"
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "unshuffled"),
+    [
+        ("atoms-gpt2-test.toml", SPLITS, SPLITS),
+        # What examples/experiment trains on: its file stands for both sides of the corpus.
+        ("experiment.toml", ATOMS | {f"{name}-64" for name in OTHERS.split()}, {"corpus-order-64"}),
+    ],
+)
+def test_what_is_trained_on(corpus: Path, tmp_path: Path, name: str, wanted: set[str], unshuffled: set[str]) -> None:
+    made = run(name, corpus, tmp_path)
+    assert set(made) == wanted
+    assert {name for name, manifest in made.items() if manifest.shuffle is None} == unshuffled
 
 
 def test_every_file_is_tested() -> None:
