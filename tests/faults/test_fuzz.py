@@ -13,18 +13,9 @@ from tests.faults.fuzz import KINDS
 ROOT = Path(__file__).parents[2]
 
 
-def fuzz(kind: str, cases: int, seed: int) -> None:
+@pytest.mark.parametrize(("cases", "seed"), [(40, 0), pytest.param(5000, 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_ends_in_a_traceback(kind: str, cases: int, seed: int) -> None:
     command = [sys.executable, "-m", "tests.faults.fuzz", kind, str(cases), str(seed)]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_few(kind: str) -> None:
-    fuzz(kind, 40, 0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_many(kind: str) -> None:
-    fuzz(kind, 5000, 1)

@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -64,16 +64,19 @@ def every(server: Faults, place: Path, name: str, how: int, step: int | None = N
     return ends
 
 
-@pytest.mark.parametrize(("name", "how"), list(product(NAMES, FAULTS))[::2])
-def test_a_few_calls(server: Faults, place: Path, name: str, how: str) -> None:
-    assert sum(every(server, place, name, FAULTS[how]).values()) >= FEW
+FORMS = list(product(NAMES, FAULTS))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("how", FAULTS)
-@pytest.mark.parametrize("name", NAMES)
-def test_every_call(server: Faults, place: Path, name: str, how: str) -> None:
-    every(server, place, name, FAULTS[how], step=1)
+@pytest.mark.parametrize(
+    ("name", "how", "step"),
+    [
+        *((*form, None) for form in FORMS[::2]),
+        *(pytest.param(*form, 1, marks=pytest.mark.slow) for form in FORMS),
+    ],
+)
+def test_calls_that_change_a_file(server: Faults, place: Path, name: str, how: str, step: int | None) -> None:
+    """A few of them, or every one."""
+    assert sum(every(server, place, name, FAULTS[how], step).values()) >= FEW
 
 
 def race(server: Faults, place: Path, number: int) -> tuple[int, ...]:
@@ -102,14 +105,15 @@ def race(server: Faults, place: Path, number: int) -> tuple[int, ...]:
     return tuple(sorted(outcome.status for outcome in outcomes))
 
 
-def test_a_few_races(server: Faults, place: Path) -> None:
-    for number in (*range(6), 24, 25, 26):  # both with --overwrite in the end
-        race(server, place, number)
-
-
-@pytest.mark.slow
-def test_a_hundred_races(server: Faults, place: Path) -> None:
-    for number in range(100):
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        (*range(6), 24, 25, 26),  # both with --overwrite in the end
+        pytest.param(range(100), marks=pytest.mark.slow),
+    ],
+)
+def test_races(server: Faults, place: Path, numbers: Sequence[int]) -> None:
+    for number in numbers:
         race(server, place, number)
 
 
@@ -132,13 +136,10 @@ def at_random(server: Faults, place: Path, count: int) -> Counter[int]:
     return ends
 
 
-def test_killed_at_a_few_moments(server: Faults, place: Path) -> None:
-    assert sum(at_random(server, place, 6).values()) == 6
-
-
-@pytest.mark.slow
-def test_killed_at_random_moments(server: Faults, place: Path) -> None:
-    assert at_random(server, place, 200)[-9] > 100
+@pytest.mark.parametrize(("count", "killed"), [(6, 0), pytest.param(200, 101, marks=pytest.mark.slow)])
+def test_killed_at_random_moments(server: Faults, place: Path, count: int, killed: int) -> None:
+    ends = at_random(server, place, count)
+    assert (sum(ends.values()), ends[-9] >= killed) == (count, True)
 
 
 def main(step: int) -> None:

@@ -94,12 +94,10 @@ def _stores(place: Path, name: str) -> list[Path]:
     return [place / "in" / "store"] if name == "pack, index only" else []
 
 
-def test_killed_at_a_few_moments(bucket: Bucket, place: Path) -> None:
+@pytest.mark.parametrize(
+    ("count", "seed", "killed"), [(len(NAMES), 1, 0), pytest.param(200, 2, 51, marks=pytest.mark.slow)]
+)
+def test_killed_at_some_moments(bucket: Bucket, place: Path, count: int, seed: int, killed: int) -> None:
     with faults(place) as server:
-        assert sum(disturbed(bucket, server, place, len(NAMES), 1).values()) == len(NAMES)
-
-
-@pytest.mark.slow
-def test_killed_at_many_moments(bucket: Bucket, place: Path) -> None:
-    with faults(place) as server:
-        assert disturbed(bucket, server, place, 200, 2)[-9] > 50
+        ends = disturbed(bucket, server, place, count, seed)
+    assert (sum(ends.values()), ends[-9] >= killed) == (count, True)
