@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import subprocess
 import sys
@@ -75,45 +74,6 @@ def test_a_header_with_every_byte_changed(tmp_path: Path, entry: FileEntry) -> N
         file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
         with pytest.raises(DataError):
             LocalPlace(tmp_path / "inside").array(entry, DTYPE)
-
-
-@pytest.mark.parametrize("kind", ["pipe", "directory", "device"])
-def test_only_regular_files_are_opened(tmp_path: Path, entry: FileEntry, kind: str) -> None:
-    """A pipe without a writer would hang here."""
-    file = tmp_path / "inside" / entry.name
-    file.unlink()
-    if kind == "pipe":
-        os.mkfifo(file)
-    elif kind == "directory":
-        file.mkdir()
-    else:
-        file.symlink_to("/dev/zero")
-    with pytest.raises(DataError) as caught:
-        LocalPlace(tmp_path / "inside").array(entry, DTYPE)
-    assert caught.value.code == ("link-leaves-dataset" if kind == "device" else "not-a-regular-file")
-    with pytest.raises(DataError):
-        LocalPlace(file.parent).read(file.name)
-    problem = LocalPlace(tmp_path / "inside").problem(entry)
-    assert problem.code == caught.value.code
-
-
-def test_links_stay_inside(tmp_path: Path, entry: FileEntry) -> None:
-    inside = tmp_path / "inside"
-    file = inside / entry.name
-    file.rename(inside / "elsewhere.npy")
-    file.symlink_to("elsewhere.npy")
-    (tmp_path / "link").symlink_to("inside")
-    for place in (inside, tmp_path / "link"):
-        np.testing.assert_array_equal(LocalPlace(place).array(entry, DTYPE), ARRAY)
-    (inside / "elsewhere.npy").rename(tmp_path / "outside.npy")
-    file.unlink()
-    file.symlink_to("../outside.npy")
-    with pytest.raises(DataError, match="a symbolic link that leads out of the dataset, to "):
-        LocalPlace(inside).array(entry, DTYPE)
-    file.unlink()
-    file.symlink_to(file.name)
-    with pytest.raises(OSError, match="symbolic links"):
-        LocalPlace(inside).array(entry, DTYPE)
 
 
 SHARDS = 200

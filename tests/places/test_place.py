@@ -6,6 +6,7 @@ import os
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -125,22 +126,46 @@ def test_what_is_wrong_with_a_file_is_said(place, tmp_path):
         place.ranges("lengths.npy", np.array([4000]), np.array([1000]))
 
 
-def test_local_files_are_regular_and_lie_in_their_directory(tmp_path):
-    (tmp_path / "packed").mkdir()
-    (tmp_path / "secret.json").write_bytes(b"secret")
+ODD = {
+    "pipe": (os.mkfifo, "not-a-regular-file: not a regular file"),
+    "directory": (Path.mkdir, "not-a-regular-file: not a regular file"),
+    "device": (lambda file: file.symlink_to("/dev/zero"), "link-leaves-dataset: a symbolic link that leads out of the"),
+    "outside": (lambda file: file.symlink_to("../a.npy"), "link-leaves-dataset: a symbolic link that leads out of the"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_local_files_are_regular_and_lie_in_their_directory(tmp_path, kind):
+    """A pipe without a writer would hang here."""
+    entry = write_array(tmp_path / "a.npy", np.arange(9))
     place = LocalPlace(tmp_path / "packed")
-    place.write("own.json", b"own")
-    (place.path / "inner.json").symlink_to("own.json")
-    (place.path / "outer.json").symlink_to(tmp_path / "secret.json")
-    (place.path / "bucket-00064").symlink_to(tmp_path)
-    os.mkfifo(place.path / "pipe.json")
-    assert place.read("inner.json") == b"own"
+    place.path.mkdir()
+    make, wrong = ODD[kind]
+    make(place.path / "a.npy")
+    asks = [lambda: place.array(entry, np.int64), lambda: place.read("a.npy"), lambda: place.size("a.npy")]
+    for ask in asks if kind in ("pipe", "directory") else asks[:2]:
+        with pytest.raises(DataError) as caught:
+            ask()
+        assert f"{caught.value.code}: {caught.value.what}".startswith(wrong)
+    assert place.problem(entry).code == caught.value.code
+
+
+def test_links_stay_inside(tmp_path):
+    (tmp_path / "packed").mkdir()
+    entry = write_array(tmp_path / "packed" / "a.npy", np.arange(9))
+    file = tmp_path / "packed" / "a.npy"
+    file.rename(tmp_path / "packed" / "elsewhere.npy")
+    file.symlink_to("elsewhere.npy")
+    (tmp_path / "link").symlink_to("packed")
+    for name in ("packed", "link"):
+        np.testing.assert_array_equal(LocalPlace(tmp_path / name).array(entry, np.int64), np.arange(9))
+    file.unlink()
+    file.symlink_to(file.name)
+    with pytest.raises(OSError, match="symbolic links"):
+        LocalPlace(tmp_path / "packed").array(entry, np.int64)
+    (tmp_path / "packed" / "bucket-00064").symlink_to(tmp_path)
     with pytest.raises(DataError, match="a symbolic link that leads out of the dataset"):
-        place.read("outer.json")
-    with pytest.raises(DataError, match="a symbolic link that leads out of the dataset"):
-        place.below("bucket-00064")
-    with pytest.raises(DataError, match="not a regular file"):
-        place.size("pipe.json")
+        LocalPlace(tmp_path / "packed").below("bucket-00064")
 
 
 def test_an_upload_that_is_given_up_or_wrong_leaves_what_was_there(bucket, tmp_path):
