@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -11,39 +10,26 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.cli import run
 from packtool.engines import Engine
 from packtool.formats.packed import PackedDataset
 from packtool.writing.input_check import InputCheck
-from tests.stores import contents, write_store
+from tests.interrupting import flip
+from tests.making import Make, drawn_lengths, write_records
+from tests.shell import Shell
+from tests.stores import contents
 
-LENGTHS = np.random.default_rng(3).integers(1, 90, 120).tolist()
+LENGTHS = drawn_lengths(120, 89, seed=3, shortest=1)
+ROWS: dict[str, Any] = {"strategy": "concat", "sequence_length": 16, "shard_tokens": 320}
 PACK = ["pack", "store", "--strategy", "concat", "-L", "16", "--shard-tokens", "320"]
 SHUFFLE = ["shuffle", "packed"]
-
-
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("sound")
-    options: dict[str, Any] = {"strategy": "concat", "sequence_length": 16, "shard_tokens": 320}
-    store = write_store(place / "store", LENGTHS, per_shard=30)
-    packtool.pack(store, place / "packed", **options, shuffle=False)
-    packtool.pack(store, place / "expected", **options)
-    return place
+EXPORT = ["export", "--format", "nanogpt"]
 
 
 @pytest.fixture
-def place(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Copies of these, to damage."""
-    monkeypatch.chdir(shutil.copytree(sound, tmp_path, dirs_exist_ok=True))
-    return tmp_path
-
-
-def flip(file: Path, place: int = -3) -> None:
-    """Change one bit."""
-    data = bytearray(file.read_bytes())
-    data[place] ^= 4
-    file.write_bytes(data)
+def place(make: Make, here: Path) -> Path:
+    """A store, and its rows in corpus order and shuffled, to damage."""
+    make(LENGTHS, {"per_shard": 30}, at=here, packed={**ROWS, "shuffle": False}, expected=ROWS)
+    return here
 
 
 @pytest.mark.parametrize("memory", ["1GiB", "8kB"])
@@ -57,95 +43,89 @@ def flip(file: Path, place: int = -3) -> None:
         (SHUFFLE, "packed/lengths.npy"),
     ],
 )
-def test_one_bit(
-    place: Path, capsys: pytest.CaptureFixture[str], command: list[str], damaged: str, memory: str
-) -> None:
+def test_one_bit(place: Path, shell: Shell, command: list[str], damaged: str, memory: str) -> None:
     arguments = [*command, "-o", "out", "-q", "--memory", memory]
     flip(Path(damaged))
-    assert run(arguments) == 1
-    message = capsys.readouterr().err
+    message = shell.refused(*arguments)
     assert f"]: {damaged}: " in message or (damaged == "packed/segments-00001.npy" and "]: packed: row" in message)
     assert not Path("out/manifest.json").exists()
     assert not list(Path("out").rglob("unfinished/pieces/**/*.json")), "what was made of damaged input is kept"
     flip(Path(damaged))
-    assert run([*arguments, "--resume"]) == 0
+    shell(*arguments, "--resume")
     assert contents(Path("out")) == contents(Path("expected"))
 
 
 @pytest.mark.parametrize(
-    ("command", "damaged"), [(PACK, "store/tokens-00001.npy"), (SHUFFLE, "packed/tokens-00002.npy")]
+    ("command", "damaged"),
+    [
+        (PACK, "store/tokens-00001.npy"),
+        (SHUFFLE, "packed/tokens-00002.npy"),
+        ([*EXPORT, "store"], "store/tokens-00001.npy"),
+        ([*EXPORT, "packed"], "packed/tokens-00002.npy"),
+        ([*EXPORT, "packed"], "packed/lengths.npy"),
+    ],
 )
-def test_a_flipped_token_is_named_and_may_be_trusted(
-    place: Path, capsys: pytest.CaptureFixture[str], command: list[str], damaged: str
-) -> None:
+def test_a_flipped_bit_is_named_and_may_be_trusted(place: Path, shell: Shell, command: list[str], damaged: str) -> None:
+    command = [*command, "-o", "out", "-q"]
+    shell(*command[:-3], "-o", "sound", "-q")
     flip(Path(damaged))
-    assert run([*command, "-o", "out", "-q"]) == 1
-    assert capsys.readouterr().err == (
+    assert shell.refused(*command) == (
         f"packtool: error[wrong-checksum]: {damaged}: its checksum differs from the manifest's: the file has changed "
         "since it was written. Make it again, or copy it again.\n"
     )
-    assert run([*command, "-o", "out", "-q", "--no-check-input", "--overwrite"]) == 0
-
-
-def test_every_file_is_checked(place: Path) -> None:
-    held = {file.entry.name for file in PackedDataset("packed").files()}
-    there = {file.name for file in Path("packed").glob("*.npy")}
-    assert held == there
-
-
-@pytest.mark.parametrize(
-    ("source", "damaged"),
-    [("store", "store/tokens-00001.npy"), ("packed", "packed/tokens-00002.npy"), ("packed", "packed/lengths.npy")],
-)
-def test_an_export_checks_what_it_reads(
-    place: Path, capsys: pytest.CaptureFixture[str], source: str, damaged: str
-) -> None:
-    packtool.export(source, "expected-export", format="nanogpt")
-    command = ["export", source, "-o", "out", "-q", "--format", "nanogpt"]
-    flip(Path(damaged))
-    assert run(command) == 1
-    assert capsys.readouterr().err.startswith(f"packtool: error[wrong-checksum]: {damaged}: its checksum differs")
     assert not Path("out/manifest.json").exists()
-    assert not list(Path("out/unfinished").glob("pieces/part/*"))
-    assert run([*command, "--no-check-input", "--overwrite"]) == 0
+    assert not list(Path("out").glob("unfinished/pieces/part/*"))
+    shell(*command, "--no-check-input", "--overwrite")
     flip(Path(damaged))
-    assert run([*command, "--overwrite"]) == 0
-    assert contents(Path("out")) == contents(Path("expected-export"))
+    shell(*command, "--overwrite")
+    assert contents(Path("out")) == contents(Path("sound"))
 
 
-def test_what_decides_sides_is_checked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("a.jsonl").write_text("".join(f'{{"text": "text {number}"}}\n' for number in range(200)))
-    packtool.tokenize("a.jsonl", "tokenized")
+@pytest.mark.parametrize("options", [{}, {"mix": ["store=2x"]}])
+def test_every_file_is_checked(place: Path, options: dict[str, Any]) -> None:
+    packtool.pack("store", "rows", **ROWS, **options)
+    held = {file.entry.name for file in PackedDataset("rows").files()}
+    assert held == {file.name for file in Path("rows").glob("*.npy")}
+
+
+def test_what_decides_sides_is_checked(place: Path, shell: Shell) -> None:
+    packtool.tokenize(write_records(Path("a.jsonl"), [{"text": f"text {n}"} for n in range(200)]), "tokenized")
     damaged = Path("tokenized/documents-00000-000.npy")
     command = ["pack", "tokenized", "-o", "out", "-q", "--strategy", "concat", "-L", "16"]
     flip(damaged)
-    assert run([*command, "--holdout", "10%"]) == 1
-    assert capsys.readouterr().err.startswith(f"packtool: error[wrong-checksum]: {damaged}: its checksum differs")
-    assert run([*command, "--overwrite"]) == 0, "not read, so not asked"
+    said = shell.refused(*command, "--holdout", "10%")
+    assert said.startswith(f"packtool: error[wrong-checksum]: {damaged}: its checksum differs")
+    shell(*command, "--overwrite")  # not read, so not asked
 
 
-def test_what_was_chosen_is_checked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    packtool.pack("store", "twice", strategy="concat", sequence_length=16, mix=["store=2x"])
-    held = {file.entry.name for file in PackedDataset("twice").files()}
-    assert held == {file.name for file in Path("twice").glob("*.npy")}
-    array = np.load("twice/chosen.npy")
-    array[3], array[4] = array[4], array[3]
-    with Path("twice/chosen.npy").open("r+b") as file:
-        file.seek(-array.nbytes, 2)
-        file.write(array.tobytes())
-    assert run(["shuffle", "twice", "-o", "out", "-q", "--epoch", "1"]) == 1
-    assert "error[wrong-checksum]: twice/chosen.npy: its checksum differs" in capsys.readouterr().err
+def exchange_two(file: Path) -> None:
+    """Exchange two documents that were chosen."""
+    array = np.load(file)
+    array[[3, 4]] = array[[4, 3]]
+    file.write_bytes(file.read_bytes()[: -array.nbytes] + array.tobytes())
 
 
-def test_a_report_that_is_carried_over_is_checked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    packtool.pack("store", "bare", strategy="bfd", sequence_length=128, segments=False)
-    report = Path("bare/report.json")
-    report.write_bytes(report.read_bytes().replace(b'"mean"', b'"maen"', 1).replace(b"rows", b"rwos", 1))
-    assert run(["shuffle", "bare", "-o", "out", "-q", "--epoch", "1"]) == 1
-    assert "error[wrong-checksum]: bare/report.json: its checksum differs" in capsys.readouterr().err
+def rename_figures(file: Path) -> None:
+    file.write_bytes(file.read_bytes().replace(b'"mean"', b'"maen"', 1).replace(b"rows", b"rwos", 1))
 
 
-def test_an_error_keeps_what_is_known_to_be_sound_by_then():
+@pytest.mark.parametrize(
+    ("options", "file", "damage"),
+    [
+        ({"mix": ["store=2x"]}, "chosen.npy", exchange_two),
+        ({"segments": False}, "report.json", rename_figures),  # which is carried over
+    ],
+)
+def test_what_is_not_of_rows_is_checked(
+    place: Path, shell: Shell, options: dict[str, Any], file: str, damage: Any
+) -> None:
+    packtool.pack("store", "rows", strategy="bfd", sequence_length=128, **options)
+    damage(Path("rows", file))
+    said = shell.refused("shuffle", "rows", "-o", "out", "-q", "--epoch", 1)
+    assert f"error[wrong-checksum]: rows/{file}: its checksum differs" in said
+
+
+def test_an_error_keeps_what_is_known_to_be_sound_by_then() -> None:
     checked, kept = Event(), []
 
     class Slow(Engine):

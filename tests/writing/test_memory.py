@@ -28,6 +28,17 @@ def test_too_little_memory(store: Path, tmp_path: Path, monkeypatch: pytest.Monk
     packtool.shuffle(tmp_path / "corpus", tmp_path / "out", memory=least, workers=2, resume=True)
 
 
+def test_memory_decides_whether_rows_move_twice(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("partitioned")
+
+    packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat"])
+    monkeypatch.setattr("packtool.writing.shards.partition", never)
+    packtool.shuffle(tmp_path / "corpus", tmp_path / "whole", memory="1MB")
+    with pytest.raises(AssertionError, match="partitioned"):
+        packtool.shuffle(tmp_path / "corpus", tmp_path / "parts", memory="1kB")
+
+
 class Sized:
     """As much of a source as a budget asks for."""
 

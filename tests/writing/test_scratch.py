@@ -13,16 +13,13 @@ import packtool
 from packtool.errors import DataError
 from packtool.places.typed import place_of
 from packtool.writing.scratch import Atoms, ScratchFile, append, empty_atoms, read
-from tests.interrupting import Interrupted
+from tests.interrupting import Interrupted, cut
+from tests.making import Make, drawn_lengths
 from tests.places.s3_server import Bucket
-from tests.stores import write_store
-from tests.writing.cases import KINDS, counting
-
-LENGTHS = np.random.default_rng(5).integers(1, 60, 200).tolist()
 
 
-def test_scratch_that_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = write_store(tmp_path / "store", LENGTHS)
+def test_scratch_that_is_gone_or_changed_is_said(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = make(drawn_lengths(200, 59, seed=5)) / "store"
     options: dict[str, Any] = {"strategy": "concat", "sequence_length": 16, "memory": "8KiB", "workers": 1}
     options["check_input"] = False  # else what was done counts once the input is known to be sound, soon or later
 
@@ -33,23 +30,11 @@ def test_scratch_that_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
         patch.setattr("packtool.writing.shards.PackedShardWriter", stop)
         packtool.pack(store, tmp_path / "out", **options)
     scratch = sorted((tmp_path / "out" / "unfinished").rglob("*.atoms"))
-    for damage in (lambda file: file.write_bytes(b"\xff" * 30), Path.unlink):
+    for damage in (lambda file: file.write_bytes(b"\xff" * 30), cut, Path.unlink):
         damage(scratch[0])
         with pytest.raises(DataError, match="is gone, or has changed since it was written") as caught:
             packtool.pack(store, tmp_path / "out", **options, resume=True)
         assert caught.value.code == "damaged-scratch"
-
-
-def test_a_partition_that_changed_since(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat"])
-    counting(monkeypatch, "packtool.writing.shards.PackedShardWriter", fail_at=1)
-    with pytest.raises(OSError, match="counted"):
-        packtool.shuffle(tmp_path / "corpus", tmp_path / "out", memory=20_000)
-    file = min((tmp_path / "out" / "unfinished").rglob("*.atoms"))
-    file.write_bytes(file.read_bytes()[:-5])
-    with pytest.raises(DataError, match="has changed since it was written") as caught:
-        packtool.shuffle(tmp_path / "corpus", tmp_path / "out", memory=20_000, resume=True)
-    assert caught.value.code == "damaged-scratch"
 
 
 def some(atoms: int, units: int, segments: int, first: int) -> Atoms:
