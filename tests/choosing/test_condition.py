@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,8 @@ from packtool.choosing.documents import StoredDocuments
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats.token_store import Corpus, TokenStore
 from packtool.options.where import condition_of
-from tests.choosing.web_and_wiki import pack
+from tests.choosing.web_and_wiki import pack, store_of
+from tests.making import write_records
 
 Record = dict[str, Any]
 VALUES: dict[str, list[Any]] = {
@@ -46,9 +46,8 @@ def records() -> list[Record]:
 @pytest.fixture(scope="module")
 def path(records: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("where") / "in"
-    directory.mkdir()
     for name, part in (("a", records[:200]), ("b", records[200:])):
-        (directory / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in part))
+        write_records(directory / f"{name}.jsonl", part)
     columns = [*VALUES, "m.q"]
     packtool.tokenize(directory, directory.parent / "web", columns=columns, workers=1, encoder="tokenizers")
     return directory.parent / "web"
@@ -196,39 +195,36 @@ def test_what_means_nothing_is_refused_with_what_to_do(path: Path, records: list
 
 
 def test_a_part_that_is_decided_is_not_looked_at(path: Path, tmp_path: Path) -> None:
-    (tmp_path / "plain.jsonl").write_text('{"text": "without a score"}\n' * 3)
-    packtool.tokenize(tmp_path / "plain.jsonl", tmp_path / "plain", workers=1, encoder="tokenizers")
-    dataset = pack([path, tmp_path / "plain"], tmp_path / "p", where="store == 'plain' or lang == 'en'")
+    other = store_of(tmp_path / "plain", ["without a score"] * 3)
+    dataset = pack([path, other], tmp_path / "p", where="store == 'plain' or lang == 'en'")
     web, plain = dataset.manifest.choice.sources
     assert plain.chosen_documents == 3
     assert web.left_out["not_where"].documents == sum(not hit for hit in taken(path, "lang == 'en'"))
 
 
 def test_numbers_that_are_wrong_name_their_document(tmp_path: Path) -> None:
-    lines = ('{"text": "a", "s": 1}', '{"text": "b", "s": "high"}', '{"text": "c", "tokens": 2}')
-    (tmp_path / "in.jsonl").write_text("\n".join(lines))
-    packtool.tokenize(tmp_path / "in.jsonl", tmp_path / "in", columns=["s", "tokens"], workers=1, encoder="tokenizers")
+    records = [{"text": "a", "s": 1}, {"text": "b", "s": "high"}, {"text": "c", "tokens": 2}]
+    store = store_of(tmp_path / "in", records, columns=["s", "tokens"])
     with pytest.raises(DataError, match=r"in.jsonl:2: s == 1: s is 'high', which is not a number"):
-        packtool.stats(tmp_path / "in", where="s == 1")
+        packtool.stats(store, where="s == 1")
     with pytest.raises(UsageError, match=r"Write field\['tokens'\] for the field, or keep it under another name"):
-        packtool.stats(tmp_path / "in", where="tokens >= 1")
-    assert taken(tmp_path / "in", "field['tokens'] == 2") == [False, False, True]
+        packtool.stats(store, where="tokens >= 1")
+    assert taken(store, "field['tokens'] == 2") == [False, False, True]
 
 
 def test_without_provenance_files_and_lines_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_text('{"text": "a", "s": 1}\n{"text": "b"}\n')
-    packtool.tokenize(tmp_path / "in.jsonl", tmp_path / "in", columns=["s"], workers=1, provenance=False)
+    store = store_of(tmp_path / "in", [{"text": "a", "s": 1}, "b"], columns=["s"], provenance=False)
     with pytest.raises(UsageError, match="provenance=False"):
-        packtool.stats(tmp_path / "in", where="line > 1")
+        packtool.stats(store, where="line > 1")
     with pytest.raises(UsageError, match=r"s > 0: the field is missing in 1 document \(first: .*document 1\)"):
-        packtool.stats(tmp_path / "in", where="s > 0")
-    assert packtool.stats(tmp_path / "in", where="s is None or s > 0")
+        packtool.stats(store, where="s > 0")
+    assert packtool.stats(store, where="s is None or s > 0")
 
 
 def test_the_id_is_the_field_of_that_name_where_it_is_both(tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_text('{"text": "a", "id": "x", "name": "y"}\n{"text": "b", "id": "z", "name": "w"}\n')
+    records = [{"text": "a", "id": "x", "name": "y"}, {"text": "b", "id": "z", "name": "w"}]
     for field in ("id", "name"):
-        packtool.tokenize(tmp_path / "in.jsonl", tmp_path / field, id_field=field, columns=["id"], workers=1)
+        store_of(tmp_path / field, records, id_field=field, columns=["id"])
     assert taken(tmp_path / "id", "id == 'z'") == taken(tmp_path / "id", "field['id'] == 'z'") == [False, True]
     with pytest.raises(UsageError, match="id is a field that was kept, and a name that packtool gives"):
         taken(tmp_path / "name", "id == 'z'")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from fractions import Fraction
@@ -24,6 +23,7 @@ from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.selecting.mixture import Passes
 from packtool.warnings import PacktoolWarning
 from tests.choosing.web_and_wiki import pack
+from tests.making import write_records
 from tests.shell import Shell
 
 Record = dict[str, Any]
@@ -51,9 +51,8 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     made = []
     for name, part in zip(("one", "two"), RECORDS, strict=True):
         source = directory / f"{name}.in"
-        source.mkdir()
         for file, some in (("a", part[:80]), ("b", part[80:])):  # one shard for each
-            (source / f"{file}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in some))
+            write_records(source / f"{file}.jsonl", some)
         packtool.tokenize(source, directory / name, columns=["repo", "size", "date"], workers=1, encoder="tokenizers")
         made.append(directory / name)
     return made

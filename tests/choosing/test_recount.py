@@ -5,7 +5,6 @@ python -m tests.choosing.test_recount 2000 7        cases, seed
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 import tempfile
@@ -19,7 +18,6 @@ from typing import Any
 import pytest
 import xxhash
 
-import packtool
 from packtool.choosing.choose import check_choice, choose_documents
 from packtool.choosing.chosen import Chosen
 from packtool.errors import PacktoolError
@@ -27,6 +25,7 @@ from packtool.formats.token_store import Corpus, TokenStore
 from packtool.options.check import checked
 from packtool.options.pack import PackArguments
 from packtool.planning.shuffling.permutation import SAMPLE, SELECTION, keys
+from tests.choosing.web_and_wiki import store_of
 
 NAMES = ("a/tok", "b/tok", "wiki")
 BIG = 1_700_000_000_000_000_000
@@ -84,11 +83,7 @@ class Stores:
         return self
 
     def store(self, path: Path, records: list[dict[str, Any]]) -> Path:
-        path.parent.mkdir(exist_ok=True)
-        given = path.with_suffix(".jsonl")
-        given.write_text("".join(json.dumps(record) + "\n" for record in records))
-        packtool.tokenize(given, path, columns="ts,score,repo", workers=1, encoder="tokenizers", quiet=True)
-        return path
+        return store_of(path, records, columns="ts,score,repo", quiet=True)
 
     def documents(self) -> list[Document]:
         out = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from packtool.formats.packed import PackedDataset
 from packtool.formats.token_store import TokenStore
 from packtool.planning import arrays
 from packtool.warnings import PacktoolWarning
-from tests.choosing.web_and_wiki import pack
+from tests.choosing.web_and_wiki import pack, store_of
 
 FORGETFUL = (
     "{% for m in messages %}{{ m.role }}:{% if m.role == 'user' %}{{ m.content }};{% else %}{% generation %}"
@@ -29,13 +28,10 @@ FORGETFUL = (
 
 def of_repositories(place: Path, count: int, **options: Any) -> Path:
     """Documents of 17 repositories, some of none."""
-    place.parent.mkdir(exist_ok=True)
-    records = [{"text": f"{place.name} {n} " * (1 + n % 5), "repo": f"r{n * n % 17}"} for n in range(count)]
-    for record in records[::10]:
-        record["repo"] = None  # type: ignore[assignment]
-    place.with_suffix(".jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    packtool.tokenize(place.with_suffix(".jsonl"), place, columns="repo", workers=1, encoder="tokenizers", **options)
-    return place
+    records: list[dict[str, Any]] = []
+    for n in range(count):
+        records.append({"text": f"{place.name} {n} " * (1 + n % 5), "repo": f"r{n * n % 17}" if n % 10 else None})
+    return store_of(place, records, columns="repo", **options)
 
 
 def repositories(dataset: PackedDataset, store: Path) -> list[str | None]:
@@ -94,7 +90,6 @@ def test_what_can_not_decide_is_refused(tmp_path: Path, options: dict[str, Any],
 
 def talks(place: Path, conversations: list[int], **options: Any) -> Path:
     """Conversations of so many turns, in which only the last turn shows its thoughts."""
-    place.parent.mkdir(exist_ok=True)
     (place.parent / "t.jinja").write_text(FORGETFUL)
     records = []
     for number, turns in enumerate(conversations):
@@ -103,9 +98,7 @@ def talks(place: Path, conversations: list[int], **options: Any) -> Path:
             messages.append({"role": "user", "content": f"question {number} {turn}"})
             messages.append({"role": "assistant", "content": f"<think>why {turn}</think>answer {turn}"})
         records.append({"messages": messages})
-    place.with_suffix(".jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    packtool.tokenize(place.with_suffix(".jsonl"), place, chat_template=place.parent / "t.jinja", workers=1, **options)
-    return place
+    return store_of(place, records, chat_template=place.parent / "t.jinja", **options)
 
 
 @pytest.mark.parametrize("few", [1, 3, 1024])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import packtool
 from packtool.choosing.stored_document import StoredDocument
 from packtool.errors import DataError, UsageError
 from packtool.formats.token_store import TokenStore
+from tests.making import write_records
 from tests.shell import Shell
 
 LINES = [
@@ -24,10 +24,7 @@ LINES = [
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("find")
-    lines = "".join(json.dumps(line) + "\n" for line in LINES)
-    (place / "x.jsonl").write_text(lines)
-    (place / "y.jsonl").write_text(lines)
-    inputs = [place / "x.jsonl", place / "y.jsonl"]
+    inputs = [write_records(place / name, LINES) for name in ("x.jsonl", "y.jsonl")]
     packtool.tokenize(inputs, place / "store", id_field="id", columns=["lang"], workers=1)
     packtool.tokenize(inputs[0], place / "nameless", id_field="id", provenance=False, workers=1)
     return place / "store"

@@ -14,20 +14,9 @@ from tests.choosing.web_and_wiki import pack, store_of
 from tests.stores import contents
 
 
-def made(path: Path, records: list[dict[str, Any]], **options: Any) -> Path:
-    path.parent.mkdir(exist_ok=True, parents=True)
-    path.with_suffix(".jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    packtool.tokenize(path.with_suffix(".jsonl"), path, workers=1, encoder="tokenizers", **options)
-    return path
-
-
 def in_directories(root: Path) -> list[Path]:
     """Three stores, two of which lie in directories of one name."""
-    stores = []
-    for name in ("a/web", "b/web", "b/wiki"):
-        (root / name).parent.mkdir(exist_ok=True)
-        stores.append(store_of(root / name, [f"{name} {n}" for n in range(20)]))
-    return stores
+    return [store_of(root / name, [f"{name} {n}" for n in range(20)]) for name in ("a/web", "b/web", "b/wiki")]
 
 
 @pytest.mark.parametrize("typed", [["a/web", "b/web", "b/wiki"], ["./a/web/", "b/../b/web", "{}/b/wiki"]])
@@ -67,7 +56,9 @@ def test_a_name_that_fits_none_or_several_is_refused(tmp_path: Path, options: di
 
 
 def numbered(directory: Path, values: list[Any]) -> Path:
-    return made(directory / "in", [{"text": f"text {n}", "n": value} for n, value in enumerate(values)], columns="n")
+    return store_of(
+        directory / "in", [{"text": f"text {n}", "n": value} for n, value in enumerate(values)], columns="n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,7 +81,7 @@ def test_a_number_that_no_float_holds_is_refused(tmp_path: Path, value: Any, opt
 
 def test_hashes_of_texts_and_of_ids_are_not_compared(stores: list[Path], tmp_path: Path) -> None:
     tokenizer = str(stores[0] / "tokenizer.json")
-    ids = made(tmp_path / "ids", [{"ids": [5, 6, 7]}, {"ids": [5, 6, 7]}], ids_field="ids", tokenizer=tokenizer)
+    ids = store_of(tmp_path / "ids", [{"ids": [5, 6, 7]}, {"ids": [5, 6, 7]}], ids_field="ids", tokenizer=tokenizer)
     pack(stores, tmp_path / "held", holdout="10%")
     both: tuple[tuple[list[Path], dict[str, Any]], ...] = (
         (stores[:1], {"exclude": ids}),
@@ -110,7 +101,7 @@ def test_hashes_of_texts_and_of_ids_are_not_compared(stores: list[Path], tmp_pat
     with pytest.raises(PacktoolError, match=r"it has hashes of ids"):
         packtool.stats([stores[0], ids], most_repeated=3)
     assert pack([ids], tmp_path / "p", drop_duplicates=True).manifest.documents == 1
-    few = made(tmp_path / "few", [{"ids": [n, 6, 7]} for n in range(5, 25)], ids_field="ids", tokenizer=tokenizer)
+    few = store_of(tmp_path / "few", [{"ids": [n, 6, 7]} for n in range(5, 25)], ids_field="ids", tokenizer=tokenizer)
     pack([few], tmp_path / "of_ids", holdout="50%")
     pack([few], tmp_path / "again", holdout_of=tmp_path / "of_ids")
     with pytest.raises(PacktoolError, match=r"it has hashes of texts, and the hold-out of .*of_ids of ids"):

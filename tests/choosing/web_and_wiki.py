@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import packtool
 from packtool.formats.packed import PackedDataset
+from tests.making import write_records
 
 
 def web_and_wiki(directory: Path) -> list[Path]:
@@ -21,10 +22,11 @@ def web_and_wiki(directory: Path) -> list[Path]:
     ]
 
 
-def store_of(path: Path, texts: list[str]) -> Path:
-    """A store of these documents."""
-    path.with_suffix(".jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    packtool.tokenize(path.with_suffix(".jsonl"), path, workers=1, encoder="tokenizers")
+def store_of(path: Path, documents: Sequence[str | dict[str, Any]], **options: Any) -> Path:
+    """A store of these texts or records, from a file beside it."""
+    records = [{"text": document} if isinstance(document, str) else document for document in documents]
+    file = write_records(path.with_suffix(".jsonl"), records)
+    packtool.tokenize(file, path, **{"workers": 1, "encoder": "tokenizers", **options})
     return path
 
 
