@@ -10,14 +10,24 @@ import numpy as np
 from packtool.planning.metrics.ledger import balance
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.mixing import PairDistances
+from packtool.planning.metrics.tally import Tally
 from packtool.planning.plan import Ints
 from packtool.report.compare import candidates, compare
-from packtool.report.dataset_report import lengths_of
+from packtool.report.dataset_report import lengths_of, report_of_rows
 from packtool.report.types import MeasuredReport, PackedReport, StoreReport
 from tests.stores import TOKENIZER
 
 NOTHING = balance(0, 0, [], [])
 """The ledger of no rows."""
+
+
+def unknown_rows(tallies: Sequence[Tally] = (), **counts: int) -> PackedReport:
+    """The report of rows of which a ledger is known, and no more than is tallied."""
+    ledger = msgspec.structs.replace(NOTHING, **counts)
+    return report_of_rows(tallies, ledger, strategy="concat", options={}, shuffle=None)
+
+
+NO_DOCUMENTS = [Tally(np.zeros(0, np.uint32), 8)]
 
 
 def store_report(

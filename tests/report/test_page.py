@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from packtool.planning.metrics.lengths import LengthCounts
-from packtool.planning.metrics.tally import Tally
-from packtool.report.dataset_report import lengths_of, report_of_rows
+from packtool.report.dataset_report import lengths_of
 from packtool.report.figures import percent
 from packtool.report.page import facts, lengths_figure, page, section, tiles
 from packtool.report.tables import Table, TableColumn, table_of
 from packtool.report.types import PackedReport, PackedSourceFigures
-from tests.reports import NOTHING, measured, store_report
+from tests.reports import NO_DOCUMENTS, measured, store_report, unknown_rows
 
 VOID = {"meta", "br", "hr", "link", "img"}
 
@@ -64,24 +63,15 @@ def test_page_of_a_packed_dataset(report: PackedReport) -> None:
     text = page(measured(report))
     assert check(text) == ["Where every token went", "Document length"]
     assert "row of 8,192" in text
+    for name, tokens in (("padding", report.ledger.padding), ("EOS", report.ledger.eos)):
+        assert f"<td class='words'>  {name}</td><td data-value='{tokens}'>{tokens:,}</td>" in text
 
 
 def test_a_mixture_is_drawn_as_asked_and_as_got(report: PackedReport) -> None:
     shares = {"document_share": 0.5, "token_share": 0.25, "asked_share": 0.5}
-    source = PackedSourceFigures(
-        name="web",
-        digest="0" * 32,
-        documents=1,
-        tokens=2,
-        asked_epochs=1,
-        epochs=1,
-        stored_documents=1,
-        stored_tokens=2,
-        left_out={},
-        repeated_documents=0,
-        repeated_tokens=0,
-        **shares,
-    )
+    counts = ("documents", "tokens", "asked_epochs", "epochs", "stored_documents", "stored_tokens")
+    again = {"left_out": {}, "repeated_documents": 0, "repeated_tokens": 0}
+    source = PackedSourceFigures(name="web", digest="0" * 32, **dict.fromkeys(counts, 1), **again, **shares)
     other = msgspec.structs.replace(source, name="code", token_share=0.75)
     weighed = msgspec.structs.replace(report, sources=[source, other], choice={"mix": ["2", "1"], "seed": 42})
     text = page(measured(weighed))
@@ -122,30 +112,19 @@ def test_extreme_corpora(lengths: list[int]) -> None:
 
 
 def test_page_without_segments() -> None:
-    ledger = msgspec.structs.replace(NOTHING, stored=3, input=3, placed=3, eos=1, output=4, rows=1)
-    report = report_of_rows([], ledger, strategy="concat", options={}, shuffle=None)
-    text = page(measured(report))
+    text = page(measured(unknown_rows(stored=3, input=3, placed=3, eos=1, output=4, rows=1)))
     assert check(text) == ["Where every token went"]
     assert "no metrics" in text
 
 
 def test_page_of_no_rows() -> None:
-    none = Tally(np.zeros(0, np.uint32), 8)
-    report = report_of_rows([none], NOTHING, strategy="concat", options={}, shuffle=None)
-    check(page(measured(report)))
+    check(page(measured(unknown_rows(NO_DOCUMENTS))))
 
 
 def test_configuration_is_in_words(report: PackedReport) -> None:
     options = {"sequence_length": 2048, "mix_rows": True, "segments": False, "buckets": [512, 1024], "min_bucket": None}
     text = page(measured(msgspec.structs.replace(report, options=options)))
     assert "sequence length 2,048, mix rows: yes, segments: no, buckets 512 / 1,024" in text
-
-
-def test_where_every_token_went_is_told_in_numbers(report: PackedReport) -> None:
-    text = page(measured(report))
-    ledger = report.ledger
-    for name, tokens in (("padding", ledger.padding), ("EOS", ledger.eos)):
-        assert f"<td class='words'>  {name}</td><td data-value='{tokens}'>{tokens:,}</td>" in text
 
 
 def test_the_verdict_comes_first_and_tables_sort() -> None:

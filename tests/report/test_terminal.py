@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from packtool.planning.metrics.tally import Tally
 from packtool.report.console import results_console
-from packtool.report.dataset_report import report_of_rows
 from packtool.report.tables import Table, TableColumn
 from packtool.report.terminal import bars, print_stats, print_table
 from packtool.report.types import PackedReport
-from tests.reports import NOTHING, measured, store_report
+from tests.reports import NO_DOCUMENTS, measured, store_report, unknown_rows
 
 LENGTHS = np.clip(np.random.default_rng(4).lognormal(6, 1.2, 3000), 2, 50_000).astype(np.int64)
 
@@ -111,14 +109,11 @@ def test_columns_beyond_eighty_go_on_below_with_the_first_repeated() -> None:
 
 
 def test_says_when_boundaries_are_unknown() -> None:
-    report = report_of_rows([], NOTHING, strategy="concat", options={}, shuffle=None)
-    assert "Document boundaries are not known (--no-segments)" in printed(report)
+    assert "Document boundaries are not known (--no-segments)" in printed(unknown_rows())
 
 
 def test_of_no_documents() -> None:
-    none = Tally(np.zeros(0, np.uint32), 8)
-    report = report_of_rows([none], NOTHING, strategy="concat", options={}, shuffle=None)
-    assert "0 documents" in printed(report)
+    assert "0 documents" in printed(unknown_rows(NO_DOCUMENTS))
 
 
 def test_long_histograms_join_their_bins() -> None:

@@ -13,13 +13,12 @@ import packtool
 from packtool.planning.packing import STRATEGIES
 from packtool.planning.plan import I64
 from packtool.report.compare import candidates, compare
-from packtool.report.dataset_report import report_of_rows
 from packtool.report.figures import number
 from packtool.report.tables import strategies_table
 from packtool.report.types import Comparison
 from packtool.report.verdict import NOTABLE, WASTE, avoidably_cut, degenerate, judge, waste
 from tests.making import Make
-from tests.reports import NOTHING
+from tests.reports import unknown_rows
 
 RNG = np.random.default_rng(11)
 
@@ -350,4 +349,4 @@ def test_judgements(
 
 
 def test_of_nothing_nothing_is_said() -> None:
-    assert judge(report_of_rows([], NOTHING, strategy="concat", options={}, shuffle=None)) == []
+    assert judge(unknown_rows()) == []

@@ -27,10 +27,3 @@ def test_what_exceeds_a_row_is_dropped_and_counted():
     only = one("bfd-extra", lengths, sequence_length=8, extra_capacity=4)
     assert render(only, lengths) == ["a0 a1 a2 a3 aE b0 b1 b2"]
     assert (only.dropped, only.eos_omitted) == (2, 2)
-
-
-def test_best_fit_into_larger_bins_can_lose_short_documents_behind_whole_rows():
-    lengths = [8, 2]
-    only = one("bfd-extra", lengths, sequence_length=8, extra_capacity=2)
-    assert render(only, lengths) == ["a0 a1 a2 a3 a4 a5 a6 aE"]
-    assert (only.dropped, only.eos_omitted) == (1, 1)

@@ -1,7 +1,6 @@
 """The worked examples of `concat`, down to the token."""
 
 import numpy as np
-import pytest
 
 from packtool.planning.packing import PackOptions, plan
 from tests.planning.packing.tokens import render
@@ -46,11 +45,3 @@ def test_drop_discards_what_fills_no_row():
     assert (only.dropped, only.eos_omitted, only.last_atom_stays) == (0, 1, False)
     only = concat(6, 6, "drop", np.array([5, 2, 4]))
     assert (only.rows, only.dropped, only.eos_omitted) == (1, 3, 2)
-
-
-@pytest.mark.parametrize("remainder", ["pad", "drop"])
-def test_less_than_a_row(remainder):
-    lengths = np.array([3])
-    only = concat(4, 4, remainder, lengths)
-    assert render(only, lengths) == (["a0 a1 aE ."] if remainder == "pad" else [])
-    assert only.movable_atoms == 0

@@ -44,11 +44,6 @@ def test_small_atoms_are_joined_by_fours_after_shuffling():
     assert (only.eos_inserted, only.eos_omitted) == (2, 1)
 
 
-def test_the_last_row_misses_whole_atoms():
-    only, lengths = padding([40], atom_size=16, sequence_length=64)
-    assert render(only, lengths)[0].endswith(words("a", 30, 40) + " ." * 22)
-
-
 def test_drop_discards_the_last_atoms_that_fill_no_row():
     only, lengths = padding([5, 3, 2], atom_size=4, sequence_length=8, remainder="drop")
     assert render(only, lengths) == ["a0 a1 a2 E a3 a4 . .", "b0 b1 b2 bE c0 c1 . ."]
