@@ -27,13 +27,6 @@ def store(tmp_path: Path, make: Make) -> Path:
     return make(LENGTHS, at=tmp_path) / "store"
 
 
-def options_for(name: str, length: int = 16) -> dict[str, Any]:
-    accepts = STRATEGIES[name].accepts
-    if "sequence_length" in accepts:
-        return {"sequence_length": length}
-    return {"buckets": [length // 2, length, 2 * length]}
-
-
 def test_several_stores_are_one_corpus(tmp_path: Path, store: Path) -> None:
     web = write_store(tmp_path / "web", LENGTHS[:6])
     code = write_store(tmp_path / "code", LENGTHS[6:], first=6)
@@ -117,10 +110,13 @@ def test_without_segments_only_tokens_are_written(tmp_path: Path, store: Path) -
     assert (report.metrics, report.ledger.rows) == (None, len(packtool.open(tmp_path / "p")))
 
 
-def test_an_empty_store_packs_to_no_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_an_empty_store_packs_to_no_rows(tmp_path: Path, strategy: str) -> None:
     store = write_store(tmp_path / "store", [])
-    for name in STRATEGIES:
-        packtool.pack(store, tmp_path / name, strategy=name, **options_for(name))
+    rows = {"buckets": [8, 16]} if strategy.endswith("buckets") else {"sequence_length": 16}
+    packtool.pack(store, tmp_path / "packed", strategy=strategy, **rows)
+    packtool.shuffle(tmp_path / "packed", tmp_path / "shuffled", epoch=1)
+    for name in ("packed", "shuffled"):
         assert verify(tmp_path / name).problems == []
         assert PackedDataset(tmp_path / name).manifest.ledger.rows == 0
 

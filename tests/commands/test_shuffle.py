@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -16,14 +15,15 @@ from packtool.errors import DataError, UsageError
 from packtool.formats.packed import PackedDataset
 from packtool.formats.token_store import TokenStore
 from tests.commands.rebuilt import rebuilt
-from tests.stores import amended, contents, write_store
+from tests.making import Make
+from tests.stores import amended, contents
 
 LENGTHS = np.random.default_rng(0).integers(1, 90, 200).tolist()
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_store(tmp_path_factory.mktemp("shuffle") / "store", LENGTHS, per_shard=40)
+@pytest.fixture
+def store(make: Make) -> Path:
+    return make(LENGTHS, {"per_shard": 40}) / "store"
 
 
 @pytest.mark.parametrize("options", [{}, {"shuffle": False, "strategy": "bfd"}])
@@ -134,27 +134,17 @@ def _atoms(dataset: PackedDataset, atom_size: int) -> list[bytes]:
     return [tokens[a:b].tobytes() for a, b in pairwise(ends) if a < len(tokens)]
 
 
-def test_an_empty_dataset(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store", [])
-    packtool.pack(store, tmp_path / "corpus", strategy="concat", sequence_length=64, shuffle=False)
-    packtool.shuffle(tmp_path / "corpus", tmp_path / "shuffled")
-    assert PackedDataset(tmp_path / "shuffled").buckets[0].rows == 0
-
-
-@pytest.fixture(scope="module")
-def packed(store: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One dataset of each kind, by name."""
-    top = tmp_path_factory.mktemp("packed")
-    paths = {name: top / name for name in ("store", "concat", "shuffled", "padding", "partial")}
-    paths["store"] = store
-    packtool.pack(store, paths["concat"], strategy="concat", sequence_length=64, shuffle=False)
-    packtool.pack(store, paths["shuffled"], strategy="concat", sequence_length=64)
-    packtool.pack(store, paths["padding"], strategy="padding", sequence_length=64, shuffle=False)
-    packtool.shuffle(store, paths["partial"], method="partial", batch_size=4, sequence_length=32)
-    return paths
-
-
 LANES: dict[str, Any] = {"method": "partial", "batch_size": 4, "sequence_length": 32}
+
+
+@pytest.fixture
+def packed(make: Make, tmp_path: Path) -> Path:
+    """A store, and one dataset of each kind."""
+    rows = {"strategy": "concat", "sequence_length": 64}
+    padding = {"strategy": "padding", "sequence_length": 64, "shuffle": False}
+    make(LENGTHS, concat={**rows, "shuffle": False}, shuffled=rows, padding=padding, at=tmp_path)
+    packtool.shuffle(tmp_path / "store", tmp_path / "partial", **LANES)
+    return tmp_path
 
 
 @pytest.mark.parametrize(
@@ -183,21 +173,20 @@ LANES: dict[str, Any] = {"method": "partial", "batch_size": 4, "sequence_length"
         ("store", {**LANES, "batch_size": 1000}, "too-few-tokens", "tokens do not fill one batch of 1000 rows of 32"),
     ],
 )
-def test_what_makes_no_sense(packed: Any, tmp_path: Path, source: str, options: Any, code: str, message: str) -> None:
+def test_what_makes_no_sense(packed: Path, source: str, options: Any, code: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        packtool.shuffle(packed[source], tmp_path / "out", **options)
+        packtool.shuffle(packed / source, packed / "out", **options)
     assert caught.value.code == code
     assert message in str(caught.value)
-    assert not (tmp_path / "out").exists()
+    assert not (packed / "out").exists()
 
 
-def test_a_source_that_is_not_what_its_ledger_says(packed: dict[str, Path], tmp_path: Path) -> None:
-    copy = shutil.copytree(packed["concat"], tmp_path / "copy")
-    with amended(copy) as manifest:
+def test_a_source_that_is_not_what_its_ledger_says(packed: Path) -> None:
+    with amended(packed / "concat") as manifest:
         manifest["ledger"]["placed"] -= 1
         manifest["ledger"]["dropped"] += 1
         manifest["ledger"]["repeated"] += 1
     with pytest.raises(DataError, match="placed, but the ledger says") as caught:
-        packtool.shuffle(copy, tmp_path / "out")
+        packtool.shuffle(packed / "concat", packed / "out")
     assert caught.value.code == "ledger-unbalanced"
-    assert not (tmp_path / "out" / "manifest.json").exists()
+    assert not (packed / "out" / "manifest.json").exists()

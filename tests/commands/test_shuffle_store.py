@@ -16,57 +16,40 @@ from packtool.planning.plan import offsets_of
 from packtool.reading.batch import IGNORED
 from packtool.reading.stream import Stream
 from tests.commands.rebuilt import rebuilt
+from tests.making import Make
 from tests.stores import document_loss, write_store
 
 LENGTHS = np.random.default_rng(1).integers(1, 90, 120).tolist()
 PARTIAL: dict[str, Any] = {"method": "partial", "batch_size": 4, "sequence_length": 32}
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_store(tmp_path_factory.mktemp("partial") / "store", LENGTHS, per_shard=50)
+@pytest.fixture
+def store(make: Make) -> Path:
+    return make(LENGTHS, {"per_shard": 50}) / "store"
 
 
-def test_with_shorter_last_rows_less_than_a_token_for_each_lane_is_dropped(store: Path, tmp_path: Path) -> None:
-    """N // B tokens to a lane, as in the code released with the paper; by default lanes are whole rows."""
-    whole = packtool.shuffle(store, tmp_path / "whole", **PARTIAL)
-    short = packtool.shuffle(store, tmp_path / "short", remainder="pad", **PARTIAL)
-    tokens = sum(LENGTHS)
-    lane = tokens // 4
-    assert lane % 32
-    ledger = short.report.ledger
-    assert ledger.output - ledger.padding == 4 * lane
-    assert ledger.rows == whole.report.ledger.rows + 4
-    assert ledger.padding == 4 * (-lane % 32)
-    assert whole.report.ledger.padding == 0
-    assert whole.report.ledger.output == tokens // 128 * 128
+@pytest.mark.parametrize("remainder", ["drop", "pad"])
+def test_rows_of_a_batch_go_on_in_the_lanes_of_the_stream(store: Path, tmp_path: Path, remainder: str) -> None:
+    """Lanes are whole rows; or N // B tokens, as in the code released with the paper, with a shorter last row."""
+    ledger = packtool.shuffle(store, tmp_path / "rows", remainder=remainder, **PARTIAL).report.ledger
     stream = np.concatenate([TokenStore(store).document(i) for i in range(len(LENGTHS))])
-    rows = PackedDataset(tmp_path / "short").buckets[0].tokens(0, ledger.rows)
+    lane = len(stream) // 4
+    assert lane % 32
+    if remainder == "drop":
+        lane -= lane % 32
+    assert ledger.rows == 4 * -(-lane // 32)
+    assert ledger.padding == 4 * (-lane % 32)
+    assert ledger.output == 4 * lane + ledger.padding
+    assert ledger.input == sum(LENGTHS) - len(LENGTHS)
+    assert ledger.dropped == np.count_nonzero(stream[4 * lane :])
+    rows = PackedDataset(tmp_path / "rows").buckets[0].tokens(0, ledger.rows)
     for number in range(4):
         found = rows[number::4].reshape(-1)[:lane]
         assert found.tobytes() in np.tile(stream[number * lane : (number + 1) * lane], 2).tobytes()
-    assert packtool.verify(tmp_path / "short").problems == []
-
-
-def test_partial(store: Path, tmp_path: Path) -> None:
-    result = packtool.shuffle(store, tmp_path / "a", method="partial", batch_size=4, sequence_length=32)
-    stream = np.concatenate([TokenStore(store).document(i) for i in range(len(LENGTHS))])
-    steps = len(stream) // (4 * 32)
-    lanes = stream[: steps * 4 * 32].reshape(4, -1)
-    rows = PackedDataset(tmp_path / "a").buckets[0].tokens(0, 4 * steps)
-    for lane in range(4):
-        ring = np.tile(lanes[lane], 2).tobytes()
-        assert rows[lane::4].tobytes() in ring
-    text = sum(n - 1 for n in LENGTHS)
-    assert result.report.ledger.input == text
-    dropped = stream[steps * 4 * 32 :]
-    assert result.report.ledger.dropped == int((dropped != 0).sum())
-    assert result.report.ledger.padding == 0
-    assert rebuilt(PackedDataset(tmp_path / "a"), TokenStore(store)) == steps * 4 * 32
-    assert packtool.verify(tmp_path / "a").problems == []
-    packtool.shuffle(store, tmp_path / "b", method="partial", batch_size=4, sequence_length=32, epoch=1)
-    other = PackedDataset(tmp_path / "b").buckets[0].tokens(0, 4 * steps)
-    assert (other != rows).any()
+    assert rebuilt(PackedDataset(tmp_path / "rows"), TokenStore(store)) == 4 * lane
+    assert packtool.verify(tmp_path / "rows").problems == []
+    packtool.shuffle(store, tmp_path / "next", remainder=remainder, epoch=1, **PARTIAL)
+    assert (PackedDataset(tmp_path / "next").buckets[0].tokens(0, ledger.rows) != rows).any()
 
 
 @pytest.mark.parametrize(("remainder", "index_only"), [("drop", False), ("pad", True)])
