@@ -49,6 +49,9 @@ USAGE = {
     "pack store --seed": "[bad-option]: --seed: a value is missing after it. See --help.",
     f"{ROWS} concat --seed -1": "[bad-option]: --seed: -1 is out of range. Give a number from 0 to 2^64 - 1.",
     f"{ROWS} concat --seed x": "[bad-option]: --seed: 'x' can't be used. Give a whole number.",
+    "shuffle store -o p": "[not-packed]: store: a token store, where --method atom needs a packed dataset. Give what",
+    "pack store -o store/p -L 8 --strategy bfd": "[output-overlaps-input]: store/p: the output lies inside the input s",
+    "pack store -o store -L 8 --strategy bfd": "[output-overlaps-input]: store: the output is the input. Choose an ",
 }
 
 
@@ -117,21 +120,6 @@ def test_warnings_have_codes_and_quiet_silences_them(
     assert shell.refused("verify", "store", "-q", status=130) == "packtool: interrupted\n"
 
 
-def test_what_a_file_holds_commands_no_terminal(here: Path, shell: Shell) -> None:
-    write_store(here / "store", [3, 4])
-    hostile = "\x1b[2J\x1b]0;x\x07\u202e\nnext"
-    with amended(here / "store") as manifest:
-        manifest["tokenizer"]["eos_token"] = hostile
-        manifest["tokenizer"]["added_tokens"] = {hostile: manifest["tokenizer"]["eos_id"]}
-    (here / hostile).mkdir()
-    shell("info", "store")
-    said = [shell.out, shell.refused("verify", hostile)]
-    said.append(shell.refused("pack", "store", "-o", "x", "-L", "8", "--strategy", hostile, status=2))
-    for each in said:
-        assert not [raw for raw in ("\x1b", "\u202e", "\nnext") if raw in each]
-        assert "\\x1b[2J" in each
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize(("command", "json_too"), [("stats", []), ("info", ["--json"]), ("verify", [])])
 def test_results_that_can_not_be_printed(place: Path, command: str, json_too: list[str]) -> None:
@@ -187,6 +175,16 @@ def test_names_command_no_terminal(here: Path, shell: Shell) -> None:
                 assert raw not in printed + shell.err, (command, json_too, printed)
             if json_too:
                 json.loads(printed)
+    with amended(Path(HOSTILE)) as manifest:
+        manifest["tokenizer"]["eos_token"] = HOSTILE
+        manifest["tokenizer"]["added_tokens"] = {HOSTILE: manifest["tokenizer"]["eos_id"]}
+    for said in (
+        shell("info", HOSTILE),
+        shell.refused("verify", folder),
+        shell.refused("pack", HOSTILE, "-o", "x", "-L", "8", "--strategy", HOSTILE, status=2),
+    ):
+        assert not [raw for raw in "\x1b\x9b\u202e\u2066\u061c" if raw in said]
+        assert "\\x1b[2J" in said
 
 
 def test_an_error_under_json_is_json(place: Path, shell: Shell) -> None:

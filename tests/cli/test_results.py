@@ -33,6 +33,9 @@ def test_json_is_one_object_and_nothing_else(place: Path, shell: Shell) -> None:
     printed = shell("pack", "store", "-o", "p", "--strategy", "concat", "-L", "16", "--json")
     assert json.loads(printed)["schema_version"] == 1
     assert (printed.count("\n"), shell.err) == (1, "")
+    shuffled = json.loads(shell("shuffle", "p", "-o", "q", "--epoch", "1", "--json", "--memory", "100"))
+    facts = {name: value for name, value in shuffled["report"]["shuffle"].items() if value is not None}
+    assert (shuffled["path"], facts) == ("q", {"method": "atom", "seed": 42, "epoch": 1})
 
 
 def test_no_colour_unless_on_a_terminal(place: Path) -> None:
@@ -57,10 +60,10 @@ def test_every_summary_judges_a_dataset_alike(place: Path, shell: Shell) -> None
 def test_summaries_name_the_tokenizer_and_what_ends_documents(place: Path, shell: Shell) -> None:
     packed = shell("pack", "store", "-o", "rows", "--strategy", "bfd", "-L", "32")
     shuffled = shell("shuffle", "rows", "-o", "again", "--epoch", "1")
+    lanes = shell("shuffle", "store", "-o", "lanes", "-m", "partial", "-B", "2", "-L", "8")
     tokenizer = PackedDataset(place / "rows").manifest.tokenizer
     line = f"tokenizer: sha256 {tokenizer.sha256[:12]}; EOS {tokenizer.eos_token} ({tokenizer.eos_id})\n"
-    assert line in packed
-    assert line in shuffled
+    assert all(line in said for said in (packed, shuffled, lanes))
 
 
 def test_pages_that_were_written_are_named(place: Path, shell: Shell) -> None:

@@ -45,10 +45,7 @@ def test_lists() -> None:
 def test_shares_are_exact() -> None:
     for written in ("0.3", 0.3, Fraction(3, 10), "3/10"):
         assert PackOptions(max_repetition=written).repetition == Fraction(3, 10)
-    with pytest.raises(
-        UsageError,
-        match=r"max_repetition: 'x' can't be used. Give a share of at most 1, such as 1%.",
-    ):
+    with pytest.raises(UsageError, match=r"max_repetition: 'x' can't be used. Give a share of at most 1, such as 1%."):
         checked(PackOptions(max_repetition="x"))
 
 
