@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tokenizers import AddedToken
@@ -42,23 +43,37 @@ def test_pieces_make_up_the_row(packed: Path) -> None:
     assert [text.replace("<|endoftext|>", "") for text in texts.values()] == TEXTS
 
 
-def test_counts_rows_from_the_end(packed: Path) -> None:
-    last = len(packtool.open(packed)) - 1
-    assert show(packed, -1) == show(packed, last)
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("packed", {"row": 99}, "row: 99 is not among its 7 rows. Give a number from 0."),
+    ("packed", {"document": 0}, "document: has no effect on packed datasets. Give row."),
+    ("buckets", {"row": 0}, "bucket: the dataset has rows of several lengths. Give one of 16, 64."),
+    ("buckets", {"row": 0, "bucket": 32}, "bucket: there are no rows of 32 tokens"),
+    ("store", {"document": -5}, "document: -5 is not among its 4 documents. Give a number from 0."),
+    ("store", {"row": 1}, "row: has no effect on token stores. Give document or find."),
+    ("store", {"bucket": 16}, "bucket: has no effect on token stores. Give document or find."),
+    ("store", {"store": "store"}, "store: has no effect on token stores. Give document or find."),
+]
 
 
-def test_a_row_out_of_range(packed: Path, shell: Shell) -> None:
-    said = f"--row: 99 is not among its {len(packtool.open(packed))} rows. Give a number from 0."
-    assert said in shell.refused("show", packed, "--row", 99, status=2)
-
-
-def test_buckets_are_named(store: Path) -> None:
+def test_rows_are_of_datasets_and_documents_of_stores(store: Path, packed: Path) -> None:
     packtool.pack(store, store.parent / "buckets", strategy="buckets", buckets=[16, 64])
-    with pytest.raises(UsageError, match=r"bucket: the dataset has rows of several lengths\. Give one of 16, 64\."):
-        show(store.parent / "buckets", 0)
-    with pytest.raises(UsageError, match=r"bucket: there are no rows of 32 tokens"):
-        show(store.parent / "buckets", 0, bucket=32)
+    for name, options, said in REFUSED:
+        with pytest.raises(UsageError) as caught:
+            show(store.parent / name, **options)
+        assert str(caught.value).startswith(said)
     assert show(store.parent / "buckets", 0, bucket=64).sequence_length == 64
+    assert show(store, document=1, store=[]).row == 1
+    assert show(packed, -1) == show(packed, len(packtool.open(packed)) - 1)
+
+
+def test_on_the_command_line(packed: Path, shell: Shell) -> None:
+    found = json.loads(shell("show", packed, "--row", "0", "--json"))
+    assert found["schema_version"] == 1
+    assert sum(len(segment["tokens"]) for segment in found["segments"]) == 32
+    text = shell("show", packed, "--row", "0", "--ids")
+    first = show(packed, 0).segments[0]
+    assert " ".join(map(str, first.tokens)) in text.replace("\n", " ").replace("✂ ", "")
+    assert str(first.text)[:12] not in text
 
 
 def test_another_tokenizer_is_refused(packed: Path, tmp_path: Path) -> None:
@@ -83,19 +98,6 @@ def test_without_segments(store: Path, tmp_path: Path) -> None:
     row = show(tmp_path / "packed", 0)
     assert [segment.kind for segment in row.segments] == ["unknown"]
     assert "boundaries unknown" in printed(row)
-
-
-def test_json(packed: Path, shell: Shell) -> None:
-    found = json.loads(shell("show", packed, "--row", "0", "--json"))
-    assert found["schema_version"] == 1
-    assert sum(len(segment["tokens"]) for segment in found["segments"]) == 32
-
-
-def test_ids_instead_of_text(packed: Path, shell: Shell) -> None:
-    text = shell("show", packed, "--row", "0", "--ids")
-    segments = show(packed, 0).segments
-    assert " ".join(map(str, segments[0].tokens)) in text.replace("\n", " ").replace("✂ ", "")
-    assert str(segments[0].text)[:12] not in text
 
 
 TOKENS = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
@@ -182,17 +184,3 @@ def test_what_trains_of_a_conversation_is_shown_before_it_is_packed(tmp_path: Pa
     assert [part["trained"] for part in said["runs"]] == [False, True]
     coloured = printed(show(tmp_path / "store"), force_terminal=True, color_system="standard")
     assert "\x1b[1;4;36mFour.<|endoftext|>\x1b[0m" in coloured
-
-
-def test_rows_are_of_datasets_and_documents_of_stores(store: Path, packed: Path) -> None:
-    with pytest.raises(UsageError, match=r"document: -5 is not among its 4 documents\. Give a number from 0\."):
-        show(store, document=-5)
-    with pytest.raises(UsageError, match=r"^row: has no effect on token stores\. Give document or find\.$"):
-        show(store, 1)
-    with pytest.raises(UsageError, match=r"^bucket: has no effect on token stores\. Give document or find\.$"):
-        show(store, bucket=16)
-    with pytest.raises(UsageError, match=r"^store: has no effect on token stores\. Give document or find\.$"):
-        show(store, store=store)
-    assert show(store, document=1, store=[]).row == 1
-    with pytest.raises(UsageError, match=r"^document: has no effect on packed datasets\. Give row\.$"):
-        show(packed, document=0)
