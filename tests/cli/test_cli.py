@@ -50,6 +50,8 @@ def test_a_terminal_that_lacks_characters(place: Path) -> None:
     environment = {**ENVIRONMENT, "PYTHONIOENCODING": "latin-1"}
     result = subprocess.run(command, capture_output=True, env=environment, check=False)
     assert (result.returncode, result.stderr) == (0, b"")
+    assert b"\x1b" not in result.stdout, "no colour unless on a terminal"
+    assert max(map(len, result.stdout.splitlines())) <= 80
 
 
 def test_a_command_that_was_loaded_hides_nothing() -> None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import packtool as package
@@ -16,9 +13,8 @@ from packtool.cli import run
 from packtool.formats.packed import PackedDataset
 from packtool.report.verdict import judge
 from tests.choosing.web_and_wiki import web_and_wiki
-from tests.cli.running import ENVIRONMENT, packtool
 from tests.shell import Shell
-from tests.stores import write_store, write_uniform_store
+from tests.stores import write_store
 
 
 def test_batches_are_told(place: Path, shell: Shell) -> None:
@@ -36,13 +32,6 @@ def test_json_is_one_object_and_nothing_else(place: Path, shell: Shell) -> None:
     shuffled = json.loads(shell("shuffle", "p", "-o", "q", "--epoch", "1", "--json", "--memory", "100"))
     facts = {name: value for name, value in shuffled["report"]["shuffle"].items() if value is not None}
     assert (shuffled["path"], facts) == ("q", {"method": "atom", "seed": 42, "epoch": 1})
-
-
-def test_no_colour_unless_on_a_terminal(place: Path) -> None:
-    result = packtool("pack", "store", "-o", "p", "--strategy", "concat", "-L", "16")
-    assert (result.returncode, result.stderr) == (0, "")
-    assert "\x1b" not in result.stdout
-    assert max(map(len, result.stdout.splitlines())) <= 80
 
 
 def test_every_summary_judges_a_dataset_alike(place: Path, shell: Shell) -> None:
@@ -75,13 +64,6 @@ def test_pages_that_were_written_are_named(place: Path, shell: Shell) -> None:
     assert "charts: --html FILE;" in shell("stats", "store", "--compare", "concat,bfd", "-L", "32")
     Path("c.toml").write_text('[[stats]]\nhtml = "r.html"\n')
     assert shell("run", "c.toml", "--input", "rows", "--output", "out").endswith("\nWrote out/r.html.\n")
-
-
-def test_names_that_are_nearly_right(place: Path, shell: Shell) -> None:
-    said = shell.refused("stats", "store", "--compare", "bdf", "-L", "32", status=2)
-    assert "Did you mean bfd (whole documents in bins, best fit decreasing)?" in said
-    said = shell.refused("export", "store", "-o", "x", "--format", "megatrn", status=2)
-    assert "Did you mean megatron?" in said
 
 
 def test_sources_of_a_mixture_are_summed_up(place: Path, shell: Shell) -> None:
@@ -141,21 +123,6 @@ def test_an_empty_corpus_is_not_sent_to_stats(place: Path, shell: Shell) -> None
     assert "warning[no-documents]" in shell.err
     assert "which holds no document. To see what an input holds: packtool info INPUT." in shown
     assert "stats" not in shown
-
-
-def test_info_gives_the_command_that_goes_on(place: Path, shell: Shell) -> None:
-    write_uniform_store(place / "large", 20_000, 400)
-    typed = ["pack", "large", "-o", "my p", "--strategy", "concat", "-L", "16", "--overwrite"]
-    process = subprocess.Popen([sys.executable, "-m", "packtool", *typed], stderr=subprocess.DEVNULL, env=ENVIRONMENT)
-    while not (place / "my p" / "unfinished" / "state.json").exists():
-        time.sleep(0.001)
-    process.send_signal(signal.SIGINT)
-    process.wait()
-    assert shell("info", "my p").splitlines()[-2:] == [
-        f"  packtool pack {place}/large -o 'my p' --strategy concat --sequence-length 16 --resume",
-        f"  packtool pack {place}/large -o 'my p' --strategy concat --sequence-length 16 --overwrite",
-    ]
-    assert "interrupted. Finish it first: packtool info 'my p' tells how." in shell.refused("stats", "my p")
 
 
 def test_a_file_of_a_dataset_belongs_to_it(place: Path, shell: Shell) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -119,11 +120,7 @@ PACKED = ["-o", "x", "--strategy", "bfd", "-L", "8"]
         (["show", "half"], 1, "half: the output of a packtool command that was interrupted. Finish it first: packtool"),
         (["pack", "half", *PACKED], 1, "half: the output of a packtool command that was"),
         (["verify", "half"], 1, "half: the output of a packtool command that was interrupted."),
-        (
-            ["info", "lost"],
-            1,
-            "lost: run.json without manifest.json: a dataset that lost it, or an order, which shuffle",
-        ),
+        (["info", "lost"], 1, "lost: run.json without manifest.json: a dataset that lost it, or an order, which shuf"),
         (["info", "order"], 1, "order: run.json without manifest.json: a dataset that lost it, or an order, which"),
         (["pack", "lost", *PACKED], 1, "lost: run.json without manifest.json: a dataset that lost it, or an order"),
         (["show", "packed/manifest.json"], 1, "packed/manifest.json: the manifest of a dataset. Give its directory: "),
@@ -145,19 +142,20 @@ def test_commands_that_go_on_finish_the_work(place: Path, monkeypatch: pytest.Mo
     """Whatever command it was: what info says goes on from where it was interrupted."""
     (place / "a.jsonl").write_text('{"text": "a"}\n{"text": "b c"}\n')
     for typed in (
-        ["tokenize", "a.jsonl", "-o", "out"],
-        ["pack", "store", "-o", "out", "--strategy", "bfd", "-L", "16"],
-        ["shuffle", "packed", "-o", "out", "--epoch", "2"],
-        ["export", "packed", "-o", "out", "--format", "parquet"],
+        "tokenize a.jsonl",
+        "pack store --strategy bfd -L 16",
+        "shuffle packed --epoch 2",
+        "export packed --format parquet",
     ):
-        interrupted(monkeypatch, run, typed)
-        assert packtool.info("out").state == "unfinished"
-        again, anew = packtool.info("out").next
-        assert again.split()[:2] == ["packtool", typed[0]]
+        interrupted(monkeypatch, run, [*typed.split(), "-o", "my out"])
+        assert "interrupted. Finish it first: packtool info 'my out' tells how." in shell.refused("stats", "my out")
+        assert packtool.info("my out").state == "unfinished"
+        again, anew = packtool.info("my out").next
+        assert again.startswith(f"packtool {typed.split()[0]} {place}/")
         assert anew == again.replace("--resume", "--overwrite")
-        shell(*again.split()[1:])
-        assert packtool.info("out").state == "whole"
-        shutil.rmtree("out")
+        shell(*shlex.split(again)[1:])
+        assert packtool.info("my out").state == "whole"
+        shutil.rmtree("my out")
 
 
 @pytest.mark.parametrize("arguments", [{"stores": [1]}, {"stores": ["a"], "overwrite": True}, {"no": 1}])
@@ -182,9 +180,6 @@ def test_a_directory_of_datasets(place: Path, shell: Shell) -> None:
     assert "\n  packed                packed dataset, whole, 6 rows\n" in text
     begin("half", command="pack")
     assert packtool.info(".").state == "unfinished"
-
-
-def test_one_damaged_manifest_hides_no_other_dataset(place: Path, shell: Shell) -> None:
     flip(place / "packed" / "manifest.json")
     text = shell("info", ".", status=1)
     assert "\n  packed                dataset, damaged\n" in text

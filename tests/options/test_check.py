@@ -14,27 +14,48 @@ from packtool.options.pack import PackArguments
 from packtool.options.plans import PackOptions
 from packtool.options.shuffle import ShuffleArguments
 
+COUNT = "a whole number, such as 2048 or 2k"
+COUNTS = "a list of whole numbers, such as 2048,8192"
 
-def refused(arguments: object, *chosen: str) -> str:
-    with pytest.raises(UsageError) as caught:
-        check_taken(checked(arguments), *chosen)
-    return f"[{caught.value.code}] {caught.value}"
+
+def shuffle(method: str, **options: Any) -> tuple[object, str, str]:
+    return ShuffleArguments("source", "output", method=method, **options), "--method", method
+
+
+def pack(strategy: str, **options: Any) -> tuple[object, str, str]:
+    return PackArguments("tokens", "packed", strategy=strategy, **options), "--strategy", strategy
 
 
 @pytest.mark.parametrize(
-    ("method", "options", "message"),
+    ("given", "message"),
     [
-        ("atom", {"batch_size": 3}, '[option-not-taken] batch_size: method="atom" does not take this option. Leave '),
-        ("partial", {"batch_size": 3}, '[missing-option] sequence_length: method="partial" needs this option. Give '),
-        ("bucket", {"batch_tokens": 3, "atom_size": 2}, '[option-not-taken] atom_size: method="bucket" does not'),
-        ("atom", {"epoch": -1}, "[bad-option] epoch: -1 is out of range. Give a number from 0 to 2^32 - 1."),
-        ("atom", {"workers": 0}, "[bad-option] workers: 0 is out of range. Give 1 or more."),
-        ("bucket", {"remainder": "dorp"}, "[bad-option] remainder: 'dorp' is not a known value. Did you mean drop?"),
+        (
+            shuffle("atom", batch_size=3),
+            '[option-not-taken] batch_size: method="atom" does not take this option. ',
+        ),
+        (
+            shuffle("partial", batch_size=3),
+            '[missing-option] sequence_length: method="partial" needs this option. ',
+        ),
+        (shuffle("bucket", batch_tokens=3, atom_size=2), '[option-not-taken] atom_size: method="bucket" does not'),
+        (shuffle("atom", epoch=-1), "[bad-option] epoch: -1 is out of range. Give a number from 0 to 2^32 - 1."),
+        (shuffle("atom", workers=0), "[bad-option] workers: 0 is out of range. Give 1 or more."),
+        (
+            shuffle("bucket", remainder="dorp"),
+            "[bad-option] remainder: 'dorp' is not a known value. Did you mean drop",
+        ),
+        (pack("buckets", buckets="512,b"), f"[bad-option] buckets: '512,b' can't be used. Give {COUNTS}."),
+        (pack("bfd", sequence_length=True), f"[bad-option] sequence_length: True can't be used. Give {COUNT}."),
+        (pack("bfd", sequence_length=0.5), f"[bad-option] sequence_length: 0.5 can't be used. Give {COUNT}."),
+        (pack("bfd", shuffle="no"), "[bad-option] shuffle: 'no' can't be used. Give true or false."),
+        (pack("bfd", seed="x"), "[bad-option] seed: 'x' can't be used. Give a whole number."),
     ],
 )
-def test_shuffles(method: str, options: dict[str, Any], message: str) -> None:
-    arguments = ShuffleArguments("source", "output", method=method, **options)
-    assert refused(arguments, "--method", method).startswith(message)
+def test_what_makes_no_sense(given: tuple[object, str, str], message: str) -> None:
+    arguments, *chosen = given
+    with pytest.raises(UsageError) as caught:
+        check_taken(checked(arguments), *chosen)
+    assert f"[{caught.value.code}] {caught.value}".startswith(message)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -44,26 +65,6 @@ def test_defaults_are_always_taken(strategy: str) -> None:
     check_taken(PackOptions(**length), "--strategy", strategy)
     given = PackArguments("s", "o", strategy=strategy, max_repetition=0.3, **length)
     check_taken(checked(given), "--strategy", strategy)
-
-
-COUNT = "a whole number, such as 2048 or 2k"
-COUNTS = "a list of whole numbers, such as 2048,8192"
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"buckets": "512,b"}, f"buckets: '512,b' can't be used. Give {COUNTS}."),
-        ({"sequence_length": True}, f"sequence_length: True can't be used. Give {COUNT}."),
-        ({"sequence_length": 0.5}, f"sequence_length: 0.5 can't be used. Give {COUNT}."),
-        ({"sequence_length": 8, "shuffle": "no"}, "shuffle: 'no' can't be used. Give true or false."),
-        ({"sequence_length": 8, "seed": "x"}, "seed: 'x' can't be used. Give a whole number."),
-    ],
-)
-def test_numbers_given_from_python_as_something_else(options: dict[str, Any], message: str) -> None:
-    strategy = "buckets" if "buckets" in options else "bfd"
-    given = PackArguments("tokens", "packed", strategy=strategy, **options)
-    assert refused(given, "--strategy", strategy) == f"[bad-option] {message}"
 
 
 @pytest.mark.parametrize("size", [1 << 63, 10**400])
