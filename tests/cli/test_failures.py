@@ -50,7 +50,7 @@ USAGE = {
     f"{ROWS} concat --seed -1": "[bad-option]: --seed: -1 is out of range. Give a number from 0 to 2^64 - 1.",
     f"{ROWS} concat --seed x": "[bad-option]: --seed: 'x' can't be used. Give a whole number.",
     "stats store --compare bdf -L 32": "[unknown-strategy]: --compare: there is no strategy 'bdf'. Did you mean bfd (w",
-    "export store -o x --format megatrn": "[unknown-exchange]: --format: there is no format 'megatrn' for this. Did you",
+    "export store -o x -f megatrn": "[unknown-exchange]: --format: there is no format 'megatrn' for this. Did you mean",
     "shuffle store -o p": "[not-packed]: store: a token store, where --method atom needs a packed dataset. Give what",
     "pack store -o store/p -L 8 --strategy bfd": "[output-overlaps-input]: store/p: the output lies inside the input s",
     "pack store -o store -L 8 --strategy bfd": "[output-overlaps-input]: store: the output is the input. Choose an ",
