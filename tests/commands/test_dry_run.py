@@ -152,14 +152,10 @@ def test_for_machines(place: Path, shell: Shell) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("command", "options"), [(packtool.pack, ROWS), (packtool.shuffle, {"epoch": 1})], ids=["pack", "shuffle"]
-)
-def test_another_version_does_not_go_on(
-    place: Path, monkeypatch: pytest.MonkeyPatch, command: Any, options: Any
-) -> None:
-    source = "store" if command is packtool.pack else "rows"
-    command(source, "out", **options)
-    assert command(source, "out", **options, dry_run=True).preview.found == "finished"
-    monkeypatch.setattr("packtool.outputs.claim.__version__", "0.0")
-    assert command(source, "out", **options, dry_run=True).preview.found == "other"
+def test_another_version_does_not_go_on(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for command, source, options in ((packtool.pack, "store", ROWS), (packtool.shuffle, "rows", {"epoch": 1})):
+        command(source, f"of {source}", **options)
+        assert command(source, f"of {source}", **options, dry_run=True).preview.found == "finished"
+        with monkeypatch.context() as patch:
+            patch.setattr("packtool.outputs.claim.__version__", "0.0")
+            assert command(source, f"of {source}", **options, dry_run=True).preview.found == "other"

@@ -29,14 +29,6 @@ def refused(tmp_path: Path, text: str, *inputs: str) -> str:
     return f"[{caught.value.code}] {caught.value}".replace(str(tmp_path / "c.toml"), "FILE")
 
 
-def test_each_stage_reads_what_the_one_before_wrote(tmp_path: Path) -> None:
-    assert flow(tmp_path, "[pack]\nstrategy = 'concat'\n[stats]\n[shuffle]\nepoch = 2", "store") == [
-        ("pack", ("store",), "out/packed"),
-        ("shuffle", ("out/packed",), "out/shuffled"),
-        ("stats", ("out/shuffled",), None),
-    ]
-
-
 def test_several_stores_and_packs(tmp_path: Path) -> None:
     text = """
     [[pack]]
@@ -82,6 +74,7 @@ def test_several_corpora_are_packed_together(tmp_path: Path) -> None:
         ("stats", ("out/packed",), None),
     ]
     assert "[ambiguous-input] FILE:2: tokenize: one of several" in refused(tmp_path, text, "x.jsonl")
+    assert "[ambiguous-input] FILE:1: shuffle: takes one input" in refused(tmp_path, "[shuffle]", "a", "b")
 
 
 def test_what_works_on_tokens_reads_the_store(tmp_path: Path) -> None:
@@ -103,6 +96,7 @@ def test_what_works_on_tokens_reads_the_store(tmp_path: Path) -> None:
         ("out/tokens",),
         ("out/shuffled",),
     ]
+    assert [str(stage.output) for stage in found[:3]] == ["out/tokens", "out/packed", "out/shuffled"]
     assert found[3].options == {"compare": ["all"], "html": "out/page.html"}
 
 
@@ -117,23 +111,13 @@ TWO = "[[pack]]\ninput='s'\noutput='a'\n[[pack]]\ninput='s'\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "",
-            "[nothing-to-do] the file has no table. Write [tokenize], [pack], [shuffle], [materialize], [export] or [",
-        ),
+        ("", "[nothing-to-do] the file has no table. Write [tokenize], [pack], [shuffle], [materialize], [export] or"),
         ("\n[pack]\n", "[missing-input] FILE:2: pack has no input. Give input, or name it in the table."),
         (TWO, "[missing-option] FILE:4: one of several [[pack]] tables without an output of its own. Give each a name"),
-        (
-            f"{TWO}output='a/b'\n",
-            "[same-output] FILE:6: writes out/a/b, where FILE:1 writes out/a. Give each an output ",
-        ),
+        (f"{TWO}output='a/b'\n", "[same-output] FILE:6: writes out/a/b, where FILE:1 writes out/a. Give each an out"),
         (f"{TWO}output='b'\n[shuffle]\n", "[ambiguous-input] FILE:7: shuffle: has several possible inputs: out/a, out"),
         ("[pack]\noutput='../x'\ninput='s'\n[shuffle]\noutput='../x'", "[same-output] FILE:5: writes out/../x"),
     ],
 )
 def test_what_makes_no_sense_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     assert refused(tmp_path, text).startswith(message)
-
-
-def test_one_input_where_one_is_taken(tmp_path: Path) -> None:
-    assert "[ambiguous-input] FILE:1: shuffle: takes one input" in refused(tmp_path, "[shuffle]", "a", "b")

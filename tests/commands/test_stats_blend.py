@@ -135,9 +135,6 @@ def test_options_of_other_things(blend: Path, options: dict[str, Any], message: 
     with pytest.raises(UsageError) as caught:
         packtool.stats(blend, **options)
     assert str(caught.value).startswith(message)
-
-
-def test_one_blend_at_a_time(blend: Path) -> None:
     with pytest.raises(UsageError, match="only token stores can be measured together"):
         packtool.stats([blend, blend])
 
