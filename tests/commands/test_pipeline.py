@@ -86,18 +86,20 @@ def test_what_works_on_tokens_reads_the_store(tmp_path: Path) -> None:
     [[stats]]
     compare = "all"
     html = "page.html"
+    [export]
+    format = "mds"
     [[stats]]
     """
     found = plan(tmp_path, text, ("corpus",))
-    assert [stage.inputs for stage in found] == [
-        ("corpus",),
-        ("out/tokens",),
-        ("out/tokens",),
-        ("out/tokens",),
-        ("out/shuffled",),
+    assert [(stage.name, *stage.inputs, str(stage.output)) for stage in found] == [
+        ("tokenize", "corpus", "out/tokens"),
+        ("pack", "out/tokens", "out/packed"),
+        ("shuffle", "out/tokens", "out/shuffled"),
+        ("export", "out/shuffled", "out/exported"),
+        ("stats", "out/tokens", "None"),
+        ("stats", "out/shuffled", "None"),
     ]
-    assert [str(stage.output) for stage in found[:3]] == ["out/tokens", "out/packed", "out/shuffled"]
-    assert found[3].options == {"compare": ["all"], "html": "out/page.html"}
+    assert found[4].options == {"compare": ["all"], "html": "out/page.html"}
 
 
 def test_options_are_passed_on(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 import packtool
 from packtool.commands.run import PipelineStage, run
 from packtool.errors import PacktoolError, UsageError
-from packtool.formats import manifest as manifests
 from packtool.formats.token_store import TokenStore
 from tests.interrupting import interrupted
 from tests.places.s3_server import Bucket
@@ -223,13 +222,3 @@ def test_mistakes_of_pack_are_found_before_anything_is_tokenized(
         run("c.toml", input="a.jsonl", output=".")
     assert str(caught.value).startswith(message)
     assert not Path("tokens").exists()
-
-
-def test_an_export_of_what_was_made_last(place: Path) -> None:
-    with (place / "c.toml").open("a", encoding="utf-8") as file:
-        file.write('[export]\nformat = "parquet"\n')
-    assert go(place) == ["done"] * 5
-    results = run(place / "c.toml", input=place / "store", output=place / "out")
-    assert [result.state for result in results][:4] == ["kept"] * 4
-    exported = manifests.read(place / "out" / "exported")
-    assert exported.inputs == [manifests.input_entry(place / "out" / "shuffled")]

@@ -18,7 +18,7 @@ from packtool.options.check import checked
 from packtool.options.commands import WRITING, arguments_of
 from packtool.options.declare import Option, declared
 from packtool.options.kinds import SHARE
-from packtool.options.record import as_recorded, recorded
+from packtool.options.record import recorded
 from packtool.planning.packing import STRATEGIES
 from tests.stores import write_store
 
@@ -74,8 +74,3 @@ def test_manifests_do_not_mention_what_is_not_set(tmp_path: Path) -> None:
     packtool.export(store, tmp_path / "raw", format="nanogpt")
     packtool.import_(tmp_path / "raw", tmp_path / "again", format="nanogpt")
     assert read_as(tmp_path / "again", StoreManifest).options == {"imported": {"format": "nanogpt", "dtype": "<u2"}}
-    packtool.tokenize([{"text": "one"}], tmp_path / "texts")
-    options = read_as(tmp_path / "texts", StoreManifest).options
-    assert options == as_recorded(options)
-    assert "format" not in options
-    assert options["columns"] == []
