@@ -132,13 +132,6 @@ def test_results_that_can_not_be_printed(place: Path, command: str, json_too: li
     assert (done.returncode, done.stderr) == (1, said)
 
 
-def test_threads_that_the_system_does_not_give() -> None:
-    explained = failures.explain(RuntimeError("can't start new thread"))
-    said = "the system lets it start no more threads. Raise ulimit -v and ulimit -u, or free some memory."
-    assert str(explained) == said
-    assert failures.explain(RuntimeError("a bug")) is None
-
-
 HOSTILE = "a\x1b[2J\x9b1m\u202e\u2066\u061c\nb"
 """Clears a screen, turns text around, and begins a line."""
 
@@ -196,45 +189,37 @@ def test_an_error_under_json_is_json(place: Path, shell: Shell) -> None:
     assert shell.err == "packtool: error[missing-input]: nowhere: no such file or directory. Check the path.\n"
 
 
-def typed(error: Exception) -> str:
-    """What the command line says of an error of the system."""
-    explained = failures.explain(error)
-    assert explained is not None
-    return explained.typed()
-
-
-LOADS = [
-    ImportError("libarrow.so.2300: failed to map segment from shared object"),
-    ImportError("Original error was: libopenblas.so: cannot allocate memory in static TLS block"),
-    OSError("libpython3.so: failed to map segment from shared object"),
+GIGABYTE, UNLIMITED = 1 << 30, resource.RLIM_INFINITY
+NO_ROOM = (
+    "not enough memory to load a library, of which ulimit -v allows 1.07 GB. Give less --memory or fewer --workers, or "
+    "raise the limit."
+)
+OF_THE_SYSTEM: list[tuple[Exception, int, str]] = [
+    (ImportError("libarrow.so.2300: failed to map segment from shared object"), GIGABYTE, NO_ROOM),
+    (ImportError("libopenblas.so: cannot allocate memory in static TLS block"), GIGABYTE, NO_ROOM),
+    (OSError("libpython3.so: failed to map segment from shared object"), GIGABYTE, NO_ROOM),
+    (SystemError("NULL without an exception"), GIGABYTE, "the interpreter failed, most likely for lack of memory, of "),
+    (MemoryError(), UNLIMITED, "not enough memory. Give less --memory or fewer --workers."),
+    (OSError(errno.ENOMEM, "", "a.npy"), UNLIMITED, "a.npy: not enough memory. Give less --memory"),
+    (OSError(errno.EFBIG, "", "a.npy"), UNLIMITED, "a.npy: larger than the file system lets a file be. Write to"),
+    (RuntimeError("can't start new thread"), UNLIMITED, "the system lets it start no more threads. Raise ulimit -v an"),
 ]
 
 
-@pytest.mark.parametrize("error", LOADS, ids=str)
-def test_a_library_for_which_there_is_no_room(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resource, "getrlimit", lambda which: (1 << 30, 1 << 30))
-    said = (
-        "not enough memory to load a library, of which ulimit -v allows 1.07 GB. Give less --memory or fewer --workers"
-    )
-    assert typed(error) == f"{said}, or raise the limit."
-    assert isinstance(failures.explain(SystemError("NULL without an exception")), DataError)
-    monkeypatch.setattr(resource, "getrlimit", lambda which: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    assert typed(MemoryError()) == "not enough memory. Give less --memory or fewer --workers."
-    assert failures.explain(SystemError("NULL without an exception")) is None
-    assert failures.explain(ImportError("No module named x")) is None
+@pytest.mark.parametrize(("error", "limit", "said"), OF_THE_SYSTEM, ids=repr)
+def test_what_the_system_refuses_has_a_name(
+    error: Exception, limit: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (limit, limit))
+    explained = failures.explain(error)
+    assert isinstance(explained, DataError)
+    assert explained.typed().startswith(said)
 
 
-def test_memory_and_sizes_that_the_system_refuses_have_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    unlimited = resource.RLIM_INFINITY
-    monkeypatch.setattr(resource, "getrlimit", lambda which: (unlimited, unlimited))
-    for error, said in (
-        (OSError(errno.ENOMEM, "Cannot allocate memory", "a.npy"), "a.npy: not enough memory. Give less --memory"),
-        (
-            OSError(errno.EFBIG, "File too large", "a.npy"),
-            "a.npy: larger than the file system lets a file be. Write to",
-        ),
-    ):
-        assert typed(error).startswith(said)
+@pytest.mark.parametrize("error", [RuntimeError("a bug"), SystemError("NULL"), ImportError("No module named x")])
+def test_a_bug_is_not_explained(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (UNLIMITED, UNLIMITED))
+    assert failures.explain(error) is None
 
 
 @pytest.mark.parametrize("limit", [1 << 10, 1 << 13, 1 << 15])

@@ -25,17 +25,18 @@ LENGTHS = np.random.default_rng(8).integers(1, 150, 90).tolist()
 MULTIPLE = 8
 
 
-@pytest.fixture
-def store(tmp_path: Path, make: Make) -> Path:
-    return make(LENGTHS, at=tmp_path) / "store"
-
-
 def options_of(strategy: str) -> dict[str, Any]:
     """Rows of multiples, and for `padding` and `concat` atoms shorter than a row."""
     if strategy in ("buckets", "length-buckets"):
         return {"strategy": strategy, "buckets": [64, 128], "document_multiple": MULTIPLE}
     atoms = {"atom_size": 32} if strategy in ("concat", "padding") else {}
     return {"strategy": strategy, "sequence_length": 64, "document_multiple": MULTIPLE, **atoms}
+
+
+@pytest.fixture
+def store(tmp_path: Path, make: Make) -> Path:
+    """A store, and `rows` packed from it beside it."""
+    return make(LENGTHS, rows=options_of("bfd"), at=tmp_path) / "store"
 
 
 def recount(segments: list[Any]) -> tuple[list[int], list[int], int]:
@@ -88,14 +89,14 @@ def check(dataset: Any) -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_batches_are_those_of_a_naive_recount(strategy: str, store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "rows", **options_of(strategy))
-    dataset = packtool.open(tmp_path / "rows")
-    assert load(tmp_path / "rows")["options"]["document_multiple"] == MULTIPLE
+    packtool.pack(store, tmp_path / "packed", **options_of(strategy))
+    dataset = packtool.open(tmp_path / "packed")
+    assert load(tmp_path / "packed")["options"]["document_multiple"] == MULTIPLE
     check(dataset)
     several = {} if hasattr(dataset, "rows") else {"batch_tokens": 128}
     check(dataset.epoch(3, **several))
-    packtool.shuffle(tmp_path / "rows", tmp_path / "shuffled", seed=5)
-    for name in ("rows", "shuffled"):
+    packtool.shuffle(tmp_path / "packed", tmp_path / "shuffled", seed=5)
+    for name in ("packed", "shuffled"):
         rebuilt(PackedDataset(tmp_path / name), TokenStore(store))
     report = packtool.stats(tmp_path / "shuffled")
     assert report.ledger.rounding == dataset.manifest.ledger.rounding
@@ -108,8 +109,8 @@ def test_a_multiple_of_one_writes_the_same_bytes(store: Path, tmp_path: Path) ->
 
 
 def test_atoms_of_a_stream_change_only_to_multiples(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "rows", **{**options_of("concat"), "atom_size": None}, shuffle=False)
-    packtool.shuffle(tmp_path / "rows", tmp_path / "shuffled", atom_size=16)
+    packtool.pack(store, tmp_path / "stream", **{**options_of("concat"), "atom_size": None}, shuffle=False)
+    packtool.shuffle(tmp_path / "stream", tmp_path / "shuffled", atom_size=16)
     packtool.pack(store, tmp_path / "packed", **{**options_of("concat"), "atom_size": 16})
     np.testing.assert_array_equal(packtool.open(tmp_path / "shuffled")[:], packtool.open(tmp_path / "packed")[:])
     check(packtool.open(tmp_path / "shuffled"))
@@ -117,11 +118,10 @@ def test_atoms_of_a_stream_change_only_to_multiples(store: Path, tmp_path: Path)
         "atom_size: documents begin at multiples of 8, but 4 is not one. Give a multiple of it, or pack again with "
     )
     with pytest.raises(UsageError, match=re.escape(message + "another document_multiple.")):
-        packtool.shuffle(tmp_path / "rows", tmp_path / "other", atom_size=4)
+        packtool.shuffle(tmp_path / "stream", tmp_path / "other", atom_size=4)
 
 
 def test_a_document_that_begins_elsewhere_is_found(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "rows", **options_of("bfd"))
 
     def move(table: np.ndarray) -> None:
         """Put the padding after a document before it."""
@@ -136,7 +136,6 @@ def test_a_document_that_begins_elsewhere_is_found(store: Path, tmp_path: Path) 
 
 
 def test_rows_with_an_extra_token_are_refused(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "rows", **options_of("bfd"))
     dataset = packtool.open(tmp_path / "rows")
     message = (
         "extra_token: rows without their last tokens are no multiples, so documents can't be split. Leave extra_token "
@@ -149,7 +148,6 @@ def test_rows_with_an_extra_token_are_refused(store: Path, tmp_path: Path) -> No
 
 
 def test_a_row_costs_what_the_rounded_lengths_of_its_documents_do(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "rows", **options_of("bfd"))
     dataset = packtool.open(tmp_path / "rows")
     stream = Stream(tmp_path / "rows", shuffle=False, cache=tmp_path / "cache")
     costs = []
@@ -161,7 +159,6 @@ def test_a_row_costs_what_the_rounded_lengths_of_its_documents_do(store: Path, t
 
 
 def test_batches_of_one_shape(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "rows", **options_of("bfd"))
     dataset = packtool.open(tmp_path / "rows")
     plain, padded = dataset.batch([0, 1, 2]), dataset.batch([0, 1, 2], pad_cu_seqlens=8)
     for name in ("cu_seqlens", "cu_seqlens_padded"):
