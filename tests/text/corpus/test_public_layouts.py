@@ -31,6 +31,7 @@ OTHERS = [{"author": "x", "text": "y"}]
 TOLD = "user:What is it all? assistant:It is so."
 THOUGHT = "user:What is it all? assistant:(Let me think a bit.)It is so."
 BRIEF = f"system:{S} {TOLD}"
+PAST = [["Hello you", "Hi there"]]
 EARLIER = f"user:Hello you assistant:Hi there {TOLD}"
 
 PAIRS = (
@@ -50,29 +51,17 @@ READ: dict[str, tuple[dict[str, Any], str, str]] = {
     "alpaca": ({"instruction": Q, "input": "", "output": A, "text": None}, TOLD, "instruction"),
     "MetaMathQA": ({"type": "GSM", "query": Q, "original_question": "x", "response": A}, TOLD, "query → response"),
     "NuminaMath-CoT": ({"source": "amc", "problem": Q, "solution": A, "messages": TALK}, TOLD, "messages; not read"),
-    "OpenMathInstruct-2": (
-        {"problem": Q, "generated_solution": A, "expected_answer": "2"},
-        TOLD,
-        "not read: expected_answer",
-    ),
+    "OpenMathInstruct-2": ({"problem": Q, "generated_solution": A, "expected_answer": "2"}, TOLD, ": expected_answer"),
     "medical-o1": ({"Question": Q, "Complex_CoT": R, "Response": A}, TOLD, "Response; not read: Complex_CoT"),
     "OpenThoughts": ({"system": S, "conversations": SHARED}, BRIEF, "conversations, system"),
     "s1K": ({"question": Q, "solution": A, "thinking_trajectories": [R]}, TOLD, "not read: thinking_trajectories"),
     "dolphin-r1": ({"messages": TALK[:1], "reasoning": R, "answer": A}, THOUGHT, "messages, reasoning, answer"),
-    "reasoning beside an answer": (
-        {"prompt": Q, "completion": A, "reasoning_content": R},
-        THOUGHT,
-        "prompt → reasoning_content, completion",
-    ),
+    "reasoning": ({"prompt": Q, "completion": A, "reasoning_content": R}, THOUGHT, "reasoning_content, completion"),
     "LIMA": ({"conversations": [Q, A], "source": "stackexchange"}, TOLD, "conversations; not read: source"),
     "lmsys-chat-1m": ({"conversation": TALK, "turn": 1, "language": "en"}, TOLD, "conversation; not read"),
     "capybara": ({"source": "x", "conversation": [{"input": Q, "output": A}]}, TOLD, "conversation; not read: source"),
     "rounds": ({"id": "1", "chat": [{"human": Q, "assistant": A}]}, TOLD, "chat; not read: id"),
-    "synthetic_text_to_sql": (
-        {"sql_prompt": Q, "sql_context": "", "sql": A, "sql_explanation": "x"},
-        TOLD,
-        "sql; not read: sql_explanation",
-    ),
+    "text_to_sql": ({"sql_prompt": Q, "sql_context": "", "sql": A, "sql_explanation": "x"}, TOLD, ": sql_explanation"),
     "KTO": ({"prompt": Q, "completion": A, "label": True}, TOLD, "prompt, label → completion"),
     "toolace": (
         {"system": S, "conversations": [{"from": "user", "value": Q}, {"from": "assistant", "value": A}]},
@@ -124,22 +113,10 @@ READ: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "marks beside a conversation": ({"chat": TALK, "train": True, "loss_mask": [0, 1]}, TOLD, "chat, train, loss_mask"),
     "calls as JSON": ({"messages": [TALK[0], {**TALK[1], "tool_calls": "[]"}]}, TOLD, "messages"),
-    "previous turns": (
-        {"question": Q, "answer": A, "previous_turns": [["Hello you", "Hi there"]]},
-        EARLIER,
-        "question, previous_turns → answer",
-    ),
+    "previous turns": ({"question": Q, "answer": A, "previous_turns": PAST}, EARLIER, "previous_turns → answer"),
     "sys": ({"sys": S, "messages": TALK}, BRIEF, "messages, sys"),
-    "a mode of reasoning": (
-        {"input": [TALK[0]], "output": A, "reasoning": "on", "system_prompt": S},
-        BRIEF,
-        "not read: reasoning",
-    ),
-    "comments": (
-        {"messages": TALK, "comments": OTHERS, "choices": ["a"], "answers": ["b"]},
-        TOLD,
-        "messages; not read",
-    ),
+    "a mode": ({"input": [TALK[0]], "output": A, "reasoning": "on", "system_prompt": S}, BRIEF, "not read: reasoning"),
+    "comments": ({"messages": TALK, "comments": OTHERS, "answers": ["b"]}, TOLD, "messages; not read"),
     "a thread": ({"question": Q, "answer": A, "thread": OTHERS, "answers": ["b"]}, TOLD, "question → answer; not read"),
     "other responses": ({"prompt": Q, "completion": A, "response_1": "a"}, TOLD, "completion; not read: response_1"),
 }
@@ -182,6 +159,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"Definition": [S], "Instances": [{"input": Q, "output": [A]}], "Examples": [{"input": Q, "output": A}]},
         "Definition[0],Instances[0].input → Instances[0].output[0]",
     ),
+    "texts of turns": ({"id": "1", "data": [Q, A]}, ""),
     "soda": ({"head": "x", "dialogue": [Q, A], "speakers": ["a", "b"]}, "--conversations dialogue"),
     "a topic": ({"topic": "what may be asked", "conversation": TALK}, "--conversations conversation"),
     "langchain": (
@@ -215,10 +193,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "--conversations turns --message-fields speaker,utterance",
     ),
     "glaive-function-calling": ({"system": "SYSTEM: s", "chat": f"USER: {Q}\n\nASSISTANT: {A}"}, ""),
-    "UltraFeedback": (
-        {"instruction": Q, "completions": [{"model": "m", "response": A}]},
-        "instruction → completions[0].response",
-    ),
+    "UltraFeedback": ({"instruction": Q, "completions": [{"response": A}]}, "instruction → completions[0].response"),
     "hellaswag": ({"ctx": Q, "endings": ["no", A], "label": "1"}, ""),
     "medqa": ({"question": Q, "options": {"A": "no", "B": A}, "answer_idx": "B", "answer": A}, ""),
     "PKU-SafeRLHF": ({"prompt": Q, "response_0": A, "response_1": "b"}, "prompt → response_0"),
@@ -256,7 +231,7 @@ WARNED: dict[str, tuple[dict[str, Any], str]] = {
         name: ({"messages": [TALK[0], {**TALK[1], name: value}]}, f"nothing reads {name} of a message (1 conversation)")
         for name, value in OF_A_MESSAGE.items()
     },
-    "history": ({"messages": TALK, "history": [["Hello", "Hi"]]}, "history (the name of earlier turns) is not read"),
+    "history": ({"messages": TALK, "history": PAST}, "history (the name of earlier turns) is not read"),
     "context": ({"messages": TALK, "context": "It was so."}, "context (the name of a context) is not read"),
     "documents": ({"messages": TALK, "documents": [{"text": "It was so."}]}, "documents (the name of a context)"),
     "OpenAI responses": ({"messages": TALK, "instructions": S}, "instructions (the name of a question) is not read"),
@@ -317,11 +292,11 @@ WARNED: dict[str, tuple[dict[str, Any], str]] = {
 
 LATER: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a text of the prompt": (PAIR, {"input": R}, f"user:{Q} {R} assistant:{A}"),
-    "history": (PAIR, {"history": [["Hello you", "Hi there"]]}, EARLIER),
+    "history": (PAIR, {"history": PAST}, EARLIER),
     "history, usual names": ({"prompt": Q, "completion": A}, {"history": [TALK[0]]}, f"user:{Q} {TOLD}"),
     "system": (PAIR, {"system_prompt": S}, BRIEF),
     "reasoning": (PAIR, {"cot": R}, THOUGHT),
-    "history of messages": ({"messages": TALK}, {"history": [["Hello", "Hi"]]}, "history (the name of earlier turns)"),
+    "history of messages": ({"messages": TALK}, {"history": PAST}, "history (the name of earlier turns)"),
     "a system's text": (PAIR, {"my_system_text": S}, "my_system_text (the name of a system's text)"),
     "a rationale": (PAIR, {"rationale": R}, "rationale (the name of reasoning)"),
     "a mark": (PAIR, {"train_flag": False}, "train_flag (the name of a mark)"),

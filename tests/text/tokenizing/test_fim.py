@@ -283,10 +283,7 @@ def test_ids_are_those_of_the_prompts_that_models_publish(form: str, tmp_path: P
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"fim_rate": 0.5},
-            "fim_rate: the tokenizer has no known sentinels to fill in the middle. Name three of its",
-        ),
+        ({"fim_rate": 0.5}, "fim_rate: the tokenizer has no known sentinels to fill in the middle. Name three of its"),
         ({"fim_seed": 1}, "fim_seed: has no effect without fim_rate. Give fim_rate with it, such as 50%."),
         ({"fim_rate": 0.5, "fim_tokens": ["!"]}, "fim_tokens: two to four different tokens are needed. "),
         ({"fim_rate": 0.5, "fim_tokens": ["!", "a", "!"]}, "fim_tokens: two to four different tokens are needed. "),
