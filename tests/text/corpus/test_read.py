@@ -62,17 +62,8 @@ def test_what_is_lost_of_an_archive_is_what_was_not_read(tmp_path: Path) -> None
     assert 0.4 * len(damaged) < rejects[-1].lost < 0.6 * len(damaged)
 
 
-CHANGES = {
-    "grown": "it had .* bytes and has ",
-    "shrunk": "it had .* bytes and has ",
-    "rewritten": "it was written to",
-    "replaced": "another file is in its place",
-    "gone": "it is gone",
-}
-
-
 @pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.txt", "x.parquet"])
-@pytest.mark.parametrize("how", CHANGES)
+@pytest.mark.parametrize("how", ["grown", "shrunk", "rewritten", "replaced", "gone"])
 def test_a_file_that_changes_is_an_error(tmp_path: Path, name: str, how: str) -> None:
     path = tmp_path / name
     raw = b"".join(LINES)
@@ -82,6 +73,10 @@ def test_a_file_that_changes_is_an_error(tmp_path: Path, name: str, how: str) ->
     path.write_bytes(COMPRESS["gzip"](raw) if name.endswith("gz") else raw)
     [file] = find(path)
     data = path.read_bytes()
+    now = {"grown": data + b"x", "shrunk": data[:-1]}.get(how, data)
+    said = {"rewritten": "it was written to", "replaced": "another file is in its place", "gone": "it is gone"}
+    counted = f"it had {len(data):,} bytes and has {len(now):,}"
+    changed = f"changed while the command was at work: {said.get(how, counted)}"
     reader = SpanReader(file, Span(0), Fields())
     batches = iter(reader)
     next(batches)
@@ -89,11 +84,11 @@ def test_a_file_that_changes_is_an_error(tmp_path: Path, name: str, how: str) ->
         list(batches)
         path.rename(tmp_path / "old")
     if how != "gone":
-        path.write_bytes({"grown": data + b"x", "shrunk": data[:-1]}.get(how, data))
+        path.write_bytes(now)
     if how in ("grown", "shrunk", "rewritten"):
         for found in (reader.require_unchanged, lambda: list(batches)):
-            with pytest.raises(DataError, match=f"changed while the command was at work: {CHANGES[how]}"):
+            with pytest.raises(DataError, match=changed):
                 found()
-    with pytest.raises(DataError, match=f"changed while the command was at work: {CHANGES[how]}") as caught:
+    with pytest.raises(DataError, match=changed) as caught:
         list(SpanReader(file, Span(0), Fields()))
     assert (caught.value.code, caught.value.where) == ("input-changed", str(path))
