@@ -11,14 +11,21 @@ from packtool.text.conversations.record import conversation_of
 from packtool.text.faults import Fault
 
 TALK = ({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"})
+SHARED = [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]
+ASKED = [TALK[0]]
+SENDERS = ("GPT", "chatgpt", "Bing", "model", "AI")
 
 
 @pytest.mark.parametrize(
     "record",
     [
         {"messages": list(TALK)},
-        {"messages": list(TALK), "conversations": None, "tools": []},
-        {"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]},
+        {"messages": list(TALK), "conversations": None, "tools": [], "images": [], "system": ""},
+        {"messages": SHARED},
+        {"messages": json.dumps(SHARED)},
+        {"conversations": json.dumps(TALK)},
+        {"conversations": SHARED},
+        *({"conversations": [{"from": "Human", "value": "Hi"}, {"from": name, "value": "Ho"}]} for name in SENDERS),
         {"conversations": list(TALK)},
         {"prompt": "Hi", "completion": "Ho"},
         {"prompt": [TALK[0]], "completion": [TALK[1]]},
@@ -66,6 +73,21 @@ def test_messages_keep_what_templates_read() -> None:
         ({"prompt": 3, "completion": "x"}, "prompt is a number, not a list of messages"),
         ({"conversations": [{"from": "human"}]}, "message 1 has no role; its fields are from"),
         ({"messages": list(TALK), "tools": {}}, "tools is an object, not a list of JSON schemas"),
+        ({"messages": list(TALK), "tool_defs": "no json"}, "tool_defs is not valid JSON"),
+        ({"messages": list(TALK), "tools": [{}], "functions": [{}]}, "the record has both tools and functions"),
+        ({"messages": list(TALK), "system": "a", "system_prompt": "b"}, "the record has both system and system_prompt"),
+        ({"messages": list(TALK), "images": ["a.png"]}, "it has images, which are not read: conversations are text"),
+        ({"messages": list(TALK), "audio": {"bytes": "x"}}, "it has audio, which are not read"),
+        ({"messages": list(TALK), "image_url": "a.png"}, "it has image_url, which are not read"),
+        ({"messages": [{**TALK[0], "images": ["a.png"]}, TALK[1]]}, "message 1 has images, which are not read"),
+        ({"messages": repr(list(TALK))}, "messages is an expression of Python, as CSV of tables has it"),
+        ({"messages": repr(list(map(json.dumps, TALK)))}, "messages is an expression of Python, as CSV of tables"),
+        ({"messages": list(TALK), "label": "False"}, "the label of an unpaired preference is false: keep the records"),
+        ({"messages": list(TALK), "kto_tag": False}, "kto_tag of the record is false: keep the records whose kto_tag"),
+        ({"messages": ASKED, "answer": "a", "solution": "b"}, "the record has both answer and solution"),
+        ({"messages": ASKED, "answer": ["a"]}, "answer is a list, of which one is to be named, such as --completion="),
+        ({"messages": ASKED, "answer": "a", "reasoning": "x y", "thinking": "y z"}, "the record has both thinking and"),
+        ({"messages": ASKED, "answer": "<think>x</think>a", "reasoning": "y."}, "the answer has reasoning of its own"),
     ],
 )
 def test_what_is_no_conversation_is_refused(record: dict[str, Any], message: str) -> None:
@@ -83,6 +105,27 @@ def test_what_lies_beside_messages_is_read() -> None:
     assert conversation_of({**record, "chat_template_kwargs": '{"a": 1}'}).arguments == {"a": 1}
     assert conversation_of({"system": "Be brief.", "prompt": "Hi", "completion": "Ho"}).prompt == 2
     assert conversation_of({"system": "", "messages": list(TALK)}).messages == TALK
+
+
+@pytest.mark.parametrize("name", ["functions", "tool_list", "tool_defs", "tool_definitions", "available_tools"])
+def test_other_names_of_tools(name: str) -> None:
+    wrapped = {"type": "function", "function": {"name": "f"}}
+    for tools in ([{"name": "f"}], [wrapped], json.dumps([wrapped])):
+        assert conversation_of({"messages": list(TALK), "tools": "", name: tools}).tools == [wrapped]
+
+
+@pytest.mark.parametrize(
+    ("record", "answer"),
+    [
+        ({"messages": ASKED, "completion": "a"}, "a"),
+        ({"messages": ASKED, "answer": "a"}, "a"),
+        ({"conversations": SHARED[:1], "response": "a"}, "a"),
+        ({"messages": list(TALK), "answer": "a"}, "Ho"),
+        ({"messages": [*TALK, *ASKED], "completion": [{"role": "assistant", "content": "a"}]}, "a"),
+    ],
+)
+def test_an_answer_beside_a_question_is_read(record: dict[str, Any], answer: str) -> None:
+    assert conversation_of(record).messages[-1] == {"role": "assistant", "content": answer}
 
 
 def test_a_function_call_becomes_a_tool_call() -> None:
@@ -224,6 +267,7 @@ def test_thoughts_of_gemini_and_mistral_are_reasoning() -> None:
         ({**marked(reasoning="so and so"), "reasoning_content": "so and so"}, "so and so"),
         ({"prompt": "Hi", "completion": "Ho", "reasoning": "off"}, None),
         ({"messages": list(TALK), "reasoning": "high"}, None),
+        ({"prompt": "Hi", "completion": "<think>so</think>Ho", "reasoning": "so"}, None),
     ],
 )
 def test_reasoning_beside_the_last_answer_is_its_own_and_a_mode_is_none(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from packtool.support.spelling import as_typed
 from packtool.text.conversations import layouts
 from packtool.text.conversations.layouts import known_layout
 from packtool.text.conversations.record import conversation_of
-from packtool.text.faults import Fault
 from packtool.warnings import PacktoolWarning
 from tests.stores import load
 from tests.text.corpus.reading import write
@@ -135,33 +133,6 @@ def test_a_record_without_an_answer_is_an_error(tmp_path: Path, chat: dict[str, 
 
 
 TURNS = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
-ASKED = [{"role": "user", "content": "q"}]
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"messages": ASKED, "answer": "a", "solution": "b"}, "the record has both answer and solution"),
-        ({"messages": ASKED, "answer": ["a", "b"]}, r"answer is a list, of which one is to be named, such as --compl"),
-        ({"messages": ASKED, "answer": "a", "reasoning": "x y", "thinking": "y z"}, "both thinking and reasoning"),
-        ({"messages": ASKED, "answer": "<think>x</think>a", "reasoning": "y."}, "the answer has reasoning of its own"),
-        ({"images": ["a.png"]}, "it has images, which are not read: conversations are text"),
-        ({"audio": {"bytes": "x"}}, "it has audio, which are not read"),
-        ({"tools": [{"name": "f"}], "functions": [{"name": "g"}]}, "the record has both tools and functions"),
-        ({"system": "a", "system_prompt": "b"}, "the record has both system and system_prompt"),
-        ({"tool_defs": "no json"}, "tool_defs is not valid JSON"),
-        ({"image_url": "a.png"}, "it has image_url, which are not read"),
-        ({"messages": [{**TURNS[0], "images": ["a.png"]}, TURNS[1]]}, "message 1 has images, which are not read"),
-        ({"messages": repr(TURNS)}, "messages is an expression of Python, as CSV of tables has it"),
-        ({"messages": repr(list(map(json.dumps, TURNS)))}, "messages is an expression of Python, as CSV of tables"),
-        ({"label": "False"}, "the label of an unpaired preference is false: keep the records whose label is true"),
-        ({"kto_tag": False}, "kto_tag of the record is false: keep the records whose kto_tag is true"),
-        ({"train": False}, "train of the record is false"),
-    ],
-)
-def test_what_lies_beside_a_conversation_is_read_or_refused(more: dict[str, Any], message: str) -> None:
-    with pytest.raises(Fault, match=message):
-        conversation_of({"messages": TURNS, **more})
 
 
 def test_tools_in_a_message_are_for_templates_that_read_them(tmp_path: Path, chat: dict[str, Any]) -> None:
@@ -171,23 +142,6 @@ def test_tools_in_a_message_are_for_templates_that_read_them(tmp_path: Path, cha
     template = chat["chat_template"]
     template.write_text("{{ messages[0].functions }}" + template.read_text())
     assert len(stored([said], tmp_path / "s", **chat)) == 1
-
-
-@pytest.mark.parametrize("name", ["functions", "tool_list", "tool_defs", "tool_definitions", "available_tools"])
-def test_other_names_of_tools(name: str) -> None:
-    wrapped = {"type": "function", "function": {"name": "f"}}
-    for given_ in ([{"name": "f"}], [wrapped], json.dumps([wrapped])):
-        assert conversation_of({"messages": TURNS, "tools": "", name: given_}).tools == [wrapped]
-    assert conversation_of({"messages": TURNS, "images": [], "tools": [], "system": ""}).tools is None
-
-
-def test_turns_of_other_forms_are_read_under_every_name() -> None:
-    for sender in ("gpt", "GPT", "chatgpt", "Bing", "model", "AI"):
-        shared = [{"from": "Human", "value": "a"}, {"from": sender, "value": "b"}]
-        assert list(conversation_of({"conversations": shared}).messages) == TURNS
-    for given_ in (shared, TURNS, json.dumps(TURNS), json.dumps(shared)):
-        for name in ("messages", "conversations"):
-            assert list(conversation_of({name: given_}).messages) == TURNS
 
 
 def test_several_text_fields(tmp_path: Path) -> None:
@@ -244,23 +198,7 @@ def test_every_field_is_named_by_its_path(tmp_path: Path, chat: dict[str, Any], 
         packtool.tokenize(path, tmp_path / "x", tokenizer=ASSET, text_field="answers.text[9]")
 
 
-@pytest.mark.parametrize(
-    ("record", "answer"),
-    [
-        ({"messages": ASKED, "completion": "a"}, "a"),
-        ({"messages": ASKED, "answer": "a"}, "a"),
-        ({"conversations": [{"from": "human", "value": "q"}], "response": "a"}, "a"),
-        ({"messages": TURNS, "answer": "c"}, "b"),
-        ({"messages": [*TURNS, *ASKED], "completion": [{"role": "assistant", "content": "c"}]}, "c"),
-    ],
-)
-def test_an_answer_beside_a_question_is_read(record: dict[str, Any], answer: str) -> None:
-    assert conversation_of(record).messages[-1] == {"role": "assistant", "content": answer}
-
-
-def test_reasoning_beside_an_answer_is_read(tmp_path: Path, chat: dict[str, Any]) -> None:
-    told = conversation_of({"prompt": "q", "completion": "<think>Hm.</think>a", "reasoning": "Hm."})
-    assert "reasoning_content" not in told.messages[-1]
+def test_reasoning_is_named(tmp_path: Path, chat: dict[str, Any]) -> None:
     expected = stored([{"prompt": "q", "completion": "a", "thinking": "Hm."}], tmp_path / "expected", **chat)
     for name in ("a.jsonl", "a.parquet"):
         path = write(tmp_path / name, [{"question": "q", "Complex_CoT": ["Hm."], "answer": "a"}])
