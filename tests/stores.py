@@ -133,24 +133,3 @@ def write_store(
         ),
     )
     return path
-
-
-def write_uniform_store(path: Path, documents: int, length: int) -> Path:
-    """A large store in no time: documents of one length, in one shard."""
-    path.mkdir(parents=True)
-    ids = (np.arange(documents * length, dtype=np.uint32) * 31) % (VOCAB - 1) + 1
-    ids[length - 1 :: length] = EOS
-    offsets = np.arange(documents + 1, dtype=np.int64) * length
-    tokens, ends = write_shard(path, 0, ids, offsets, VOCAB)
-    manifests.write(
-        path,
-        StoreManifest(
-            options={},
-            inputs=[],
-            tokenizer=TOKENIZER,
-            dtype=token_dtype(VOCAB).str,
-            counts={"documents": documents, "tokens": documents * length},
-            shards=[TokenShard(tokens, ends, 0)],
-        ),
-    )
-    return path

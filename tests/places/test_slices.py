@@ -20,6 +20,9 @@ from packtool.places.local import LocalPlace
 from packtool.places.npy import HEADER_BYTES, FileEntry
 from packtool.places.slices import SliceReader
 from packtool.support.mapped import mapped
+from tests.making import Make
+from tests.shell import python
+from tests.stores import contents
 
 BLOCK = 1 << 13
 
@@ -127,3 +130,28 @@ def test_threads_that_open_the_same_files_leave_none_open(tmp_path: Path) -> Non
         assert found == [every.astype("<u2").tobytes()] * 4
         del read, threads, thread
         assert len(list(Path("/proc/self/fd").iterdir())) == held
+
+
+SHARDS = 200
+PROGRAM = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+import packtool
+
+packtool.pack("store", "packed", strategy="concat", sequence_length=16, shard_tokens=32, seed=3, quiet=True)
+narrow = {"memory": 20_000, "quiet": True}
+packtool.pack("store", "twice", strategy="concat", sequence_length=16, shard_tokens=32, seed=3, **narrow)
+packtool.shuffle("packed", "again", seed=4, quiet=True)
+packtool.shuffle("again", "back", seed=3, **narrow)
+assert packtool.verify("store").problems == packtool.verify("back").problems == []
+assert sum(len(row) for row in packtool.open("back")) == packtool.stats("packed").ledger.output
+"""
+
+
+def test_two_hundred_shards_with_a_hundred_open_files(make: Make, tmp_path: Path) -> None:
+    options = {"strategy": "concat", "sequence_length": 16, "shard_tokens": 32, "seed": 3}
+    make([30] * SHARDS, {"per_shard": 1}, expected=options, at=tmp_path)
+    python(PROGRAM, cwd=tmp_path)
+    assert len(list((tmp_path / "packed").glob("tokens-*.npy"))) > SHARDS / 2
+    for name in ("packed", "twice", "back"):
+        assert contents(tmp_path / name) == contents(tmp_path / "expected"), name
