@@ -94,11 +94,9 @@ def test_who_cannot_be_installed_is_named() -> None:
     assert figures.left_out([vars(result)]) == ["Not measured:", "- seqpacker: not installable here: no such crate"]
 
 
-def run(name: str, **changed: Any) -> dict[str, Any]:
-    return {
-        "commit": "a" * 40, "scale": "bench", "machine": {"load_average": 1.0, "cores": 2}, "python": "3.11",
-        "versions": {}, "changed": False, "results": [], **changed,
-    }  # fmt: skip
+def run(**changed: Any) -> str:
+    same = {"commit": "a" * 40, "scale": "bench", "machine": {"load_average": 1.0, "cores": 2}, "python": "3.11"}
+    return json.dumps({**same, "versions": {}, "changed": False, "results": [], **changed})
 
 
 @pytest.mark.parametrize(
@@ -112,10 +110,10 @@ def run(name: str, **changed: Any) -> dict[str, Any]:
 )
 def test_a_page_is_of_one_run(tmp_path: Path, changed: dict[str, Any], what: str) -> None:
     for name in page.SECTIONS:
-        (tmp_path / f"{name}.json").write_text(json.dumps(run(name)))
-    (tmp_path / "move.json").write_text(json.dumps(run("move", machine={"load_average": 3.0, "cores": 2})))
+        (tmp_path / f"{name}.json").write_text(run())
+    (tmp_path / "move.json").write_text(run(machine={"load_average": 3.0, "cores": 2}))
     page.read(tmp_path)  # another load is the same machine
-    (tmp_path / "load.json").write_text(json.dumps(run("load", **changed)))
+    (tmp_path / "load.json").write_text(run(**changed))
     with pytest.raises(page.MixedError, match=f"are not of one run: {what} differs"):
         page.read(tmp_path)
     (tmp_path / "load.json").unlink()
@@ -126,22 +124,13 @@ def test_a_page_is_of_one_run(tmp_path: Path, changed: dict[str, Any], what: str
 def test_the_stages_are_all_of_the_cpu_time(tmp_path: Path) -> None:
     text, tokenizer = tmp_path / "text.jsonl", ROOT / "packtool" / "assets" / "tokenizer.json"
     text.write_text('{"text": "%s"}\n' % ("some words to encode " * 20) * 20_000)
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.peers.stages",
-        "tokenize",
-        text,
-        tokenizer,
-        "<|endoftext|>",
-        tmp_path / "out",
-    ]
-    sample = measure(command)
+    command = [sys.executable, "-m", "benchmarks.peers.stages"]
+    sample = measure([*command, "tokenize", text, tokenizer, "<|endoftext|>", tmp_path / "out"])
     assert sample.said.keys() <= {f"stage {name}" for name in (*stages.STAGES.values(), stages.REST)}
     assert sample.said.keys() >= {"stage imports", "stage encoding", "stage loading the encoder"}
     assert 0.8 * sample.cpu < sum(sample.said.values()) < 1.1 * sample.cpu
     np.save(tmp_path / "lengths.npy", np.random.default_rng(0).integers(1, 100, 200_000))
-    sample = measure([*command[:3], "plan", tmp_path / "lengths.npy", "128"])
+    sample = measure([*command, "plan", tmp_path / "lengths.npy", "128"])
     assert sample.said.keys() >= {"stage sorting groups of segments", "stage mixing: dealing groups"}
     assert 0.8 * sample.cpu < sum(sample.said.values()) < 1.1 * sample.cpu
 
