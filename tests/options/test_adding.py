@@ -22,7 +22,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = place / "packtool/options/plans.py"
     replace(options, "    mix_rows: Annotated[", f"{declaration}    mix_rows: Annotated[")
     shutil.copy(options, place / "ruled.py")
-    ruled = declaration.replace("            recorded=True,\n", f"            recorded=True,\n{rule}")
+    taken = '            taken_by=("decompose",),\n'
+    ruled = declaration.replace(taken, f"{taken}{rule}")
     replace(place / "ruled.py", declaration, ruled)
     replace(place / "ruled.py", "import Option", "import Needs, Option")
     before = "    top = 1 << (options.row_length.bit_length() - 1)\n"
@@ -32,10 +33,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_is_in_the_help(place: Path) -> None:
-    assert re.search(
-        r"--max-bucket N +decompose: the longest row\. +\[default: \(the\s+sequence length\)\]",
-        packtool(place, "pack", "-h"),
-    )
+    tuning = packtool(place, "pack", "-h").partition("\nTuning of strategies:\n")[2]
+    assert re.search(r"--max-bucket N +decompose: the longest row\.\s+\[default: \(the\s+sequence length\)\]", tuning)
 
 
 def test_the_manifest_records_it_and_the_strategy_obeys(place: Path) -> None:
