@@ -96,6 +96,7 @@ def test_where_a_stage_begins(written: str, samples: int) -> None:
 
 
 ONE = '[sources]\na = "a"\nb = "b"\n'
+ENDLESS = f"{ONE}[[stages]]\nweights.a=1\n[[stages]]\nweights.a=1\nfrom = "
 
 
 @pytest.mark.parametrize(
@@ -127,6 +128,17 @@ ONE = '[sources]\na = "a"\nb = "b"\n'
             "FILE:7: from can't be 'soon'. Give a share of the run, or tokens, rows or steps, as \"60%\"",
         ),
         (f"{ONE}[[stages]]\nweights.a=1\n[[stages]]\nfrom = 12\nweights.a=1", "FILE:7: from can't be 12. Give a share"),
+        # Values beyond their limits.
+        (f"{ENDLESS}'1e999999999%'", "FILE:8: from can't be '1e999999999%'. Give a share"),
+        (f"{ENDLESS}'5%'\nramp = '1/1e999999999%'", "FILE:9: ramp can't be '1/1e999999999%'. Give a share"),
+        (f"{ENDLESS}'{'9' * 5000} rows'", "FILE:8: from can't be '999"),
+        (f"{ONE}[[stages]]\nweights.a = 1e300", "FILE:5: a weight can't be 1e+300. Give a number of 0 or more."),
+        (f"batch-size = {1 << 63}\n{ONE}", f"FILE:1: batch-size can't be {1 << 63}. Give a whole number from 1."),
+        (
+            "[sources.a]\npath = 'a'\nseed = 9223372036854775808",
+            "FILE:3: seed can't be 9223372036854775808. Give a whole",
+        ),
+        ("[sources]\na = 'a\\u0000b'".replace("'", '"'), "FILE:2: path can't be 'a\\x00b'. Give a path or URL."),
     ],
 )
 def test_mistakes_are_named_with_their_line(tmp_path: Path, text: str, message: str) -> None:
@@ -156,28 +168,6 @@ def test_steps_need_a_size(tmp_path: Path) -> None:
     ):
         blend.samples(blend.length, Sizes(10, 0))
     assert blend.samples(blend.length, Sizes(10, 0, batches=True)) == 5
-
-
-ENDLESS = f"{ONE}[[stages]]\nweights.a=1\n[[stages]]\nweights.a=1\nfrom = "
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (f"{ENDLESS}'1e999999999%'", "FILE:8: from can't be '1e999999999%'. Give a share"),
-        (f"{ENDLESS}'5%'\nramp = '1/1e999999999%'", "FILE:9: ramp can't be '1/1e999999999%'. Give a share"),
-        (f"{ENDLESS}'{'9' * 5000} rows'", "FILE:8: from can't be '999"),
-        (f"{ONE}[[stages]]\nweights.a = 1e300", "FILE:5: a weight can't be 1e+300. Give a number of 0 or more."),
-        (f"batch-size = {1 << 63}\n{ONE}", f"FILE:1: batch-size can't be {1 << 63}. Give a whole number from 1."),
-        (
-            "[sources.a]\npath = 'a'\nseed = 9223372036854775808",
-            "FILE:3: seed can't be 9223372036854775808. Give a whole",
-        ),
-        ("[sources]\na = 'a\\u0000b'".replace("'", '"'), "FILE:2: path can't be 'a\\x00b'. Give a path or URL."),
-    ],
-)
-def test_no_value_is_beyond_its_limits(tmp_path: Path, text: str, message: str) -> None:
-    assert refused(tmp_path, text).startswith(message)
 
 
 def test_limits_in_python() -> None:

@@ -13,21 +13,22 @@ import packtool
 from packtool.commands.show import show
 from packtool.errors import UsageError
 from packtool.formats.token_store import TokenStore
-from tests.report.printing import TEXTS, printed, store_of_texts
+from tests.making import Make
+from tests.report.printing import RECORDS, TEXTS, printed
 from tests.shell import Shell
 from tests.stores import write_store
 from tests.text.encoding import shapes
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return store_of_texts(tmp_path_factory.mktemp("show"))
+@pytest.fixture
+def packed(make: Make) -> Path:
+    buckets = {"strategy": "buckets", "buckets": [16, 64]}
+    return make(RECORDS, packed={"strategy": "padding", "sequence_length": 32}, buckets=buckets) / "packed"
 
 
-@pytest.fixture(scope="module")
-def packed(store: Path) -> Path:
-    packtool.pack(store, store.parent / "packed", strategy="padding", sequence_length=32)
-    return store.parent / "packed"
+@pytest.fixture
+def store(packed: Path) -> Path:
+    return packed.parent / "store"
 
 
 def test_pieces_make_up_the_row(packed: Path) -> None:
@@ -56,7 +57,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 
 def test_rows_are_of_datasets_and_documents_of_stores(store: Path, packed: Path) -> None:
-    packtool.pack(store, store.parent / "buckets", strategy="buckets", buckets=[16, 64])
     for name, options, said in REFUSED:
         with pytest.raises(UsageError) as caught:
             show(store.parent / name, **options)
@@ -154,12 +154,12 @@ def test_a_document_of_a_store_before_it_is_packed(store: Path, shell: Shell) ->
     shown = show(store, document=-1)
     assert (shown.kind, shown.row, shown.rows) == ("document", 3, 4)
     [segment] = shown.segments
-    assert (segment.text, segment.origin, segment.runs) == ("Four.<|endoftext|>", "corpus.jsonl:4", [])
+    assert (segment.text, segment.origin, segment.runs) == ("Four.<|endoftext|>", "store.jsonl:4", [])
     assert segment.tokens == TokenStore(store).document(3).tolist()
     assert show(store) == show(store, document=0)
     assert shell("show", store, "--document", "3") == (
         f"document 3 of 4 · {len(segment.tokens)} tokens\n"
-        f"── document 3 · corpus.jsonl:4 · whole, {len(segment.tokens)} tokens\n"
+        f"── document 3 · store.jsonl:4 · whole, {len(segment.tokens)} tokens\n"
         "Four.<|endoftext|>\n"
     )
 

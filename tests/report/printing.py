@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import io
-import json
-from pathlib import Path
 
 from rich.console import Console
 
-import packtool
 from packtool.report.row import Row
 from packtool.report.row_view import print_row
 
@@ -18,13 +15,7 @@ TEXTS = [
     "Third.\n\tWith \x1b[31mcolour\x1b[0m in it.",
     "Four.",
 ]
-
-
-def store_of_texts(place: Path) -> Path:
-    """A store of `TEXTS`, of the file corpus.jsonl."""
-    (place / "corpus.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
-    packtool.tokenize(place / "corpus.jsonl", place / "store", workers=1)
-    return place / "store"
+RECORDS = [{"text": text} for text in TEXTS]
 
 
 def printed(row: Row, **options: object) -> str:

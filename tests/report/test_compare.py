@@ -185,30 +185,8 @@ def test_of_several_row_lengths_the_one_with_most_tokens() -> None:
 FEW = np.array([3, 9, 40, 17, 5, 64, 2, 30] * 20)
 
 
-def comparison(names: list[str], sizes: list[int]) -> Comparison:
-    tried = candidates(names, sizes, {"buckets": (16, 64)} if "buckets" in names else None)
-    return compare(FEW, tried, batch_size=4)
-
-
-def test_entries_say_what_was_tried_and_how_to_pack_it() -> None:
-    found = comparison(["concat", "seamless", "buckets"], [32, 64])
-    assert [(entry.strategy, entry.sequence_length) for entry in found.entries] == [
-        ("concat", 32),
-        ("concat", 64),
-        ("seamless", 32),
-        ("seamless", 64),
-        ("buckets", None),
-    ]
-    seamless = found.entries[3]
-    assert seamless.options["max_repetition"] == 0.3
-    assert seamless.options["extra_capacity"] == 50
-    assert found.entries[4].options["buckets"] == [16, 64]
-    assert found.entries[0].command == "packtool pack store -o packed --strategy concat --sequence-length 32"
-    assert len(found.timings) == len(found.entries)
-
-
 def test_attention_is_a_share_of_that_of_the_joined_stream() -> None:
-    found = comparison(["concat"], [32, 64])
+    found = compare(FEW, candidates(["concat"], [32, 64]))
     base = found.attention_baseline
     tokens = int(FEW.sum())
     for entry in found.entries:

@@ -4,24 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from packtool.planning.metrics.summary import measure
-from packtool.planning.metrics.tally import Tally
 from packtool.planning.plan import INSERTED_EOS, PADDING
 from packtool.report.dataset_report import sample_rows
-from packtool.report.types import PackedReport
 from tests.segments import segments
-
-
-def test_agrees_with_the_tally(report: PackedReport, tally: Tally) -> None:
-    metrics = measure([tally], 8)
-    assert report.lengths is not None
-    assert report.metrics.padding_ratio == metrics.padding_ratio
-    assert report.metrics.steps_per_epoch == -(-tally.rows // 8)
-    assert sum(b.rows for b in report.documents_per_row) == tally.rows
-    assert sum(b.documents for b in report.lengths.histogram) == len(tally.lengths)
-    assert report.lengths.total == int(tally.lengths.sum())
-    [bucket] = report.buckets
-    assert (bucket.row_share, bucket.token_share) == (1, 1)
 
 
 def test_segments_are_named_and_their_cut_ends_marked() -> None:

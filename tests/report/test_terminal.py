@@ -81,7 +81,7 @@ def printed(report: PackedReport, *, full: bool = True) -> str:
 def test_fits_eighty_columns(report: PackedReport) -> None:
     text = printed(report)
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
-    assert "atoms of 8,192 tokens shuffled, seed 42, epoch 1" in text
+    assert "bfd · rows of 8,192 tokens · rows shuffled, seed 42" in text
     for word in ("padding", "cut, of all", "concatenation", "context", "steps", "Document length"):
         assert word in text
     assert "█" in text

@@ -19,7 +19,7 @@ from packtool.writing import two_passes
 from tests.examples import examples
 from tests.making import Make, drawn_lengths
 from tests.stores import contents, document_loss
-from tests.writing.cases import drawn_packing, require_same
+from tests.writing.cases import drawn_packing, kept_fields, require_same
 
 
 @pytest.fixture
@@ -117,8 +117,10 @@ def test_rows_are_the_same_by_every_way(
 
 @pytest.mark.parametrize("remainder", ["drop", "pad"])
 def test_rows_of_lanes_are_the_same_by_every_way(make: Make, tmp_path: Path, remainder: str) -> None:
-    store = make(drawn_lengths(120, 89, seed=1), {"per_shard": 50, "loss": document_loss}, at=tmp_path) / "store"
+    stored = {"per_shard": 50, "loss": document_loss, "columns": kept_fields}
+    store = make(drawn_lengths(120, 89, seed=1), stored, at=tmp_path) / "store"
     options = {"method": "partial", "batch_size": 4, "sequence_length": 32, "remainder": remainder, "seed": 7}
+    options["keep"] = "lang,score:number"
     for name, more in (("first", {"epoch": 2}), ("wanted", {"epoch": 1}), ("index", {"epoch": 1, "index_only": True})):
         packtool.shuffle(store, tmp_path / name, **options, **more)
     first, wanted, index = (packtool.open(tmp_path / name) for name in ("first", "wanted", "index"))
