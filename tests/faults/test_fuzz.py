@@ -1,4 +1,4 @@
-"""Random damage to arrays, tokenizers, configurations and options; the slow form is that of docs/reliability.md."""
+"""Random damage to arrays, tokenizers, configurations and options."""
 
 from __future__ import annotations
 
