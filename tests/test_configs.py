@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from itertools import product
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import packtool
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import PackedManifest
+from tests.making import write_records
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 WORDS = "the of and to in a is that for it as was with be by on not he his but at are this have from or"
@@ -25,7 +25,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     draw = np.random.default_rng(7)
     lengths = [int(n) for n in draw.lognormal(4.5, 1.2, 240)] + [2, 3, 6_000, 13_000, 22_000]
     texts = [" ".join(draw.choice(WORDS.split(), max(2, n))) for n in lengths]
-    (place / "corpus.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+    write_records(place / "corpus.jsonl", [{"text": text} for text in texts])
     (place / "corpus.txt").write_text("".join(f" = Title = \n\n {text}\n" for text in texts), encoding="utf-8")
     return place
 

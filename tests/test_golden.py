@@ -19,6 +19,7 @@ import xxhash
 
 import packtool
 import packtool.planning.packing
+from tests.making import write_records
 from tests.stores import write_store
 
 RECORDED = Path(__file__).parent / "golden" / "digests.json"
@@ -76,8 +77,7 @@ def make(directory: Path, **more: Any) -> dict[str, str]:
     Args:
         more: options for every `pack` and `shuffle`.
     """
-    corpus = directory / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts()), encoding="utf-8")
+    corpus = write_records(directory / "corpus.jsonl", [{"text": text} for text in texts()])
     packtool.tokenize([corpus], directory / "tokenized", workers=1)
     store = write_store(directory / "store", LENGTHS, per_shard=40)
     for name, options in PACKED.items():

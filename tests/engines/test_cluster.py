@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import random
@@ -32,7 +31,7 @@ from packtool.engines.sending import load, sent
 from packtool.errors import DataError, PacktoolError
 from packtool.support.version import build
 from tests.engines.test_processes import fail_from_three, square
-from tests.making import Make
+from tests.making import Make, write_records
 from tests.shell import Shell, python
 from tests.stores import contents
 
@@ -153,8 +152,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["".join(chance.choices("etaoinshrdlu", k=chance.randint(2, 9))) for _ in range(5000)]
     for number in range(10):
         texts = (" ".join(chance.choices(words, k=500)) for _ in range(4500))
-        lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
-        (place / f"part-{number}.jsonl").write_text(lines)
+        write_records(place / f"part-{number}.jsonl", [{"text": text} for text in texts])
     packtool.tokenize(sorted(place.glob("*.jsonl")), place / "expected")
     packtool.pack(place / "expected", place / "packed", **PACKED)
     packtool.shuffle(place / "packed", place / "shuffled", epoch=1)

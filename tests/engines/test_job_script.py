@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import packtool
+from tests.making import write_records
 from tests.stores import contents
 from tests.test_docs import ROOT, blocks
 
@@ -26,10 +26,9 @@ wait
 
 @pytest.mark.slow
 def test_a_scheduler_and_workers_in_one_job(tmp_path: Path) -> None:
-    (tmp_path / "corpus").mkdir()
     for part in range(3):
-        lines = (json.dumps({"text": f"document {n} of part {part}"}) for n in range(200))
-        (tmp_path / "corpus" / f"{part}.jsonl").write_text("\n".join(lines))
+        texts = [{"text": f"document {n} of part {part}"} for n in range(200)]
+        write_records(tmp_path / "corpus" / f"{part}.jsonl", texts)
     [script] = [code for _, name, code in blocks(ROOT / "docs" / "cluster.md") if name == "job.sbatch"]
     (tmp_path / "job.sbatch").write_text(script)
     (tmp_path / "bin").mkdir()

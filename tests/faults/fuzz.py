@@ -26,9 +26,10 @@ import tokenizers
 import packtool
 from packtool.cli import run
 from packtool.errors import PacktoolError
-from packtool.formats import manifest as manifests
+from packtool.formats.token_store import TokenStore
 from tests.stores import write_store
 from tests.text.corpus.fuzz import mutate, peak_memory
+from tests.text.encoding.mutants import NORMALIZERS, PRE_TOKENIZERS
 
 SECONDS = 600
 """A case may take as long; more is a hang."""
@@ -72,33 +73,6 @@ BEYOND = [
 ]
 """Values that no option takes, some of which take for ever to compute."""
 VALUES = ["0", "1", "-1", "16", "2k", "1e3", "9223372036854775808", "nan", "", "é", "0.3", "concat", "8,16", "1/2"]
-BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
-NORMALIZERS = [
-    None,
-    {"type": "NFC"},
-    {"type": "NFKC"},
-    {"type": "Lowercase"},
-    {"type": "Prepend", "prepend": "▁"},
-    {"type": "Sequence", "normalizers": []},
-    {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Strip", "strip_left": True, "strip_right": False}]},
-]
-PRE_TOKENIZERS = [
-    None,
-    BYTE_LEVEL,
-    {**BYTE_LEVEL, "add_prefix_space": True},
-    {**BYTE_LEVEL, "use_regex": False},
-    {"type": "Whitespace"},
-    {"type": "Sequence", "pretokenizers": []},
-    {"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": True}, BYTE_LEVEL]},
-    {"type": "Split", "pattern": {"Regex": "(?=["}, "behavior": "Isolated", "invert": False},
-    {
-        "type": "Sequence",
-        "pretokenizers": [
-            {"type": "Split", "pattern": {"String": "e"}, "behavior": "Removed", "invert": False},
-            {**BYTE_LEVEL, "use_regex": False},
-        ],
-    },
-]
 FLAGS = [
     *["--strategy=concat", "--strategy=bfd", "--strategy", "--sequence-length=16"],
     *["--sequence-length", "-L", "--atom-size", "--seed", "--memory", "--workers=1", "--shard-tokens"],
@@ -162,11 +136,12 @@ def tokenizer(draw: random.Random, folder: Path) -> int:
     if status == 0:
         reference = tokenizers.Tokenizer.from_str(data.decode())
         reference.no_padding()
-        tokens = np.load(folder / "out" / "tokens-00000-000.npy")
-        store = manifests.read(folder / "out")
+        store = TokenStore(folder / "out")
+        eos = store.manifest.tokenizer.eos_id
         texts = [json.loads(line)["text"] for line in (folder / "a.jsonl").read_text().splitlines()]
-        ids = [[*reference.encode(text, add_special_tokens=False).ids, store.tokenizer.eos_id] for text in texts]  # type: ignore[union-attr]
-        assert tokens.tolist() == [each for document in ids for each in document if len(document) > 1]
+        ids = [[*reference.encode(text, add_special_tokens=False).ids, eos] for text in texts]
+        found = [store.document(number).tolist() for number in range(store.documents)]
+        assert found == [each for each in ids if len(each) > 1]
     return status
 
 

@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import packtool
 from packtool.formats import manifest as manifests
+from tests.making import write_records
 from tests.stores import contents, document_loss, write_store
 
 HERE = Path(__file__).parent
@@ -113,27 +115,17 @@ def faults(scratch: Path) -> Iterator[Faults]:
 
 def make_inputs(place: Path) -> None:
     """A corpus, a store, a packed dataset and a configuration."""
-    corpus = place / "corpus"
-    corpus.mkdir(parents=True)
     for number in range(2):
-        lines = "".join(f'{{"text": "document {number} {"again " * (n % 9)}"}}\n' for n in range(60))
-        (corpus / f"{number}.jsonl").write_text(lines + '{"txet": 1}\n', encoding="utf-8")
-    (place / "ids.jsonl").write_text(
-        "".join(
-            json.dumps({"input_ids": [number % 250] * (1 + number % 40), "name": f"n{number}", "lang": "de"}) + "\n"
-            for number in range(120)
-        ),
-        encoding="utf-8",
-    )
-    (place / "foreign").mkdir()
-    for number in range(3):
-        shutil.copy(place / "ids.jsonl", place / "foreign" / f"{number}.jsonl")
-    write_store(place / "store", LENGTHS, per_shard=20, loss=document_loss)
-    packtool.pack(place / "store", place / "packed", strategy="bfd", sequence_length=64, shard_tokens=1024)
-    packtool.pack(
-        place / "store", place / "index", strategy="bfd", sequence_length=64, shard_tokens=1024, index_only=True
-    )
-    packtool.pack(place / "store", place / "stream", strategy="concat", sequence_length=64, shuffle=False)
+        texts = [f"document {number} {'again ' * (n % 9)}" for n in range(60)]
+        write_records(place / "corpus" / f"{number}.jsonl", [*({"text": text} for text in texts), {"txet": 1}])
+    ids = [{"input_ids": [n % 250] * (1 + n % 40), "name": f"n{n}", "lang": "de"} for n in range(120)]
+    for file in ("ids.jsonl", "foreign/0.jsonl", "foreign/1.jsonl", "foreign/2.jsonl"):
+        write_records(place / file, ids)
+    store = write_store(place / "store", LENGTHS, per_shard=20, loss=document_loss)
+    options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 64, "shard_tokens": 1024}
+    packtool.pack(store, place / "packed", **options)
+    packtool.pack(store, place / "index", **options, index_only=True)
+    packtool.pack(store, place / "stream", strategy="concat", sequence_length=64, shuffle=False)
     (place / "c.toml").write_text(
         '[[pack]]\nstrategy = "concat"\nsequence-length = 64\noutput = "one"\n'
         '[[pack]]\nstrategy = "decompose"\nsequence-length = 64\noutput = "two"\n'
