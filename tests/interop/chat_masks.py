@@ -12,13 +12,14 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 from transformers.utils import chat_template_utils
+
+from tests.interop.chat_templates import Clock
 
 NOTHING = "nothing trains"
 
@@ -31,20 +32,9 @@ def tokenizer_of(job: dict[str, Any]) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-class Clock(datetime):
-    """Tells the date that packtool was given."""
-
-    given = datetime.min
-
-    @classmethod
-    def now(cls, tz: Any = None) -> Any:
-        return cls.given
-
-
 def by_transformers(job: dict[str, Any], records: list[dict[str, Any]]) -> list[tuple[list[int], list[int]] | str]:
     tokenizer = tokenizer_of(job)
     chat_template_utils.datetime = Clock
-    Clock.given = datetime.fromisoformat(job["date"])
     out: list[tuple[list[int], list[int]] | str] = []
     for record in records:
         try:

@@ -1,10 +1,14 @@
 """Render conversations by the chat templates that TRL ships, with packtool and with Transformers. Runs where these are.
 
-    python chat_templates.py TOKENIZER CONVERSATIONS
+    python chat_templates.py rendered|sanitized TOKENIZER CONVERSATIONS
 
-Prints JSON: how many `templates` there are; how many renderings are the `same`, `refused` by both, or `differ`; how
-many `masks` of marked templates are the same, or `differ_in_masks`; how many conversations packtool refuses since their
-templates, made `for_parts`, leave strings out.
+Prints JSON. `rendered`: how many `templates` there are; how many renderings are the `same`, `refused` by both, or
+`differ`; how many `masks` of marked templates are the same, or `differ_in_masks`; how many conversations packtool
+refuses since their templates, made `for_parts`, leave strings out, or tools and calls, which are `not_shown`.
+
+`sanitized`: control tokens in conversations are encoded as plain text. How many conversations are the `same` as by
+`sanitize_control_tokens`, `refused` by both, refused here alone since the template `cuts` a token, or `differ`; and how
+many hold something to encode as text (`apart`).
 """
 
 from __future__ import annotations
@@ -12,8 +16,11 @@ from __future__ import annotations
 import json
 import random
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,66 +31,48 @@ from transformers import PreTrainedTokenizerFast
 from packtool.text.conversations.ends import Ends
 from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.spans import documents_of
-from packtool.text.conversations.template import ChatTemplate
+from packtool.text.conversations.template import ChatTemplate, literals
 from packtool.text.faults import Fault
-from packtool.text.tokenizing.conversations import token_mask
+from packtool.text.tokenizing.conversations import PlainText, token_mask
+from tests.text.conversations.fuzz import conversation
 
 NOW = datetime(2026, 1, 2, 3, 4, 5)
-WORDS = ["hello", "  spaced ", "{{ x }}", "<think>", "été", "\n\nline\n", "日本", "<|im_end|>", "</think>", "&<>'\""]
-PARAMETERS = {"type": "object", "properties": {"x": {"type": "string", "description": "é"}}, "required": ["x"]}
-TOOLS = [{"type": "function", "function": {"name": "get", "description": "d <b>", "parameters": PARAMETERS}}]
+REFUSALS = {"takes content in parts alone": "for_parts", "does not show a": "not_shown"}
+"""Words of errors for what a template leaves out without a word, and how they are counted."""
 
 
 class Clock(datetime):
+    """Tells the date that packtool is given."""
+
     @classmethod
     def now(cls, tz: Any = None) -> Any:
         return NOW
 
 
-def record(kind: str, draw: random.Random) -> dict[str, Any]:
-    def text() -> str:
-        return " ".join(draw.choices(WORDS, k=draw.randint(1, 4))) + "."
-
-    messages: list[dict[str, Any]] = [{"role": "system", "content": text()}] if kind != "plain" else []
-    for _ in range(draw.randint(1, 3)):
-        messages.append({"role": "user", "content": text()})
-        if kind == "tools":
-            function = {"name": "get", "arguments": {"x": text()}}
-            messages.append(
-                {
-                    "role": "assistant",
-                    "content": "",
-                    "tool_calls": [{"type": "function", "id": "a1", "function": function}],
-                }
-            )
-            messages.append({"role": "tool", "name": "get", "tool_call_id": "a1", "content": text()})
-        messages.append({"role": "assistant", "content": text()})
-        if kind == "reasoning":
-            messages[-1]["reasoning_content"] = text()
-    return {"messages": messages, "tools": TOOLS} if kind == "tools" else {"messages": messages}
-
-
-def main(tokenizer_file: str, conversations: str) -> None:
-    theirs.datetime = Clock
-    special = dict.fromkeys(("bos_token", "eos_token", "pad_token"), "<|endoftext|>")
-    tokenizer = PreTrainedTokenizerFast(tokenizer_file=tokenizer_file, **special)
-    counts = dict.fromkeys(("templates", "same", "refused", "differ", "masks", "differ_in_masks", "for_parts"), 0)
-    draw = random.Random(0)
+def sources() -> Iterator[str]:
     for path in sorted(Path(trl.__file__).parent.glob("chat_templates/*.jinja")):
-        source = path.read_text()
+        yield path.read_text()
+
+
+def given_to(tokenizer: Any, given: dict[str, Any], source: str, **options: Any) -> Any:
+    """What Transformers makes of a conversation; None where the template refuses it."""
+    options |= {"tools": given.get("tools"), "chat_template": source}
+    try:
+        return tokenizer.apply_chat_template(given["messages"], **options)
+    except Exception:
+        return None
+
+
+def rendered(tokenizer: Any, conversations: int, draw: random.Random) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for source in sources():
         template = ChatTemplate(source, tokenizer.special_tokens_map, now=NOW)
         counts["templates"] += 1
-        for number in range(int(conversations)):
-            given = record(("plain", "system", "tools", "reasoning")[number % 4], draw)
+        for number in range(conversations):
+            given = conversation(draw, ("plain", "system", "tools", "reasoning")[number % 4])
             found = conversation_of(given)
-            options: dict[str, Any] = {"tools": given.get("tools"), "chat_template": source}
             prompt = number % 5 == 0
-            try:
-                expected = tokenizer.apply_chat_template(
-                    given["messages"], tokenize=False, add_generation_prompt=prompt, **options
-                )
-            except Exception:
-                expected = None
+            expected = given_to(tokenizer, given, source, tokenize=False, add_generation_prompt=prompt)
             try:
                 text = template.render(found.messages, found.tools, prompt=prompt).text
             except Fault:
@@ -94,17 +83,49 @@ def main(tokenizer_file: str, conversations: str) -> None:
             try:
                 [document] = documents_of(found, template, ends=Ends((), ["<|endoftext|>"]))
             except Fault as error:
-                counts["for_parts" if "takes content in parts alone" in str(error) else "differ_in_masks"] += 1
+                counts[next((name for words, name in REFUSALS.items() if words in str(error)), "differ_in_masks")] += 1
                 continue
             encoded = tokenizer(document.text, add_special_tokens=False, return_offsets_mapping=True)
             offsets = np.array(encoded["offset_mapping"], np.int64).reshape(-1, 2)
             mask = token_mask(offsets[:, 0], offsets[:, 1], document.spans)
-            wanted = tokenizer.apply_chat_template(
-                given["messages"], return_dict=True, return_assistant_tokens_mask=True, **options
-            )
+            wanted = given_to(tokenizer, given, source, return_dict=True, return_assistant_tokens_mask=True)
             alike = encoded["input_ids"] == wanted["input_ids"] and mask.tolist() == wanted["assistant_masks"]
             counts["masks" if alike else "differ_in_masks"] += 1
-    sys.stdout.write(json.dumps(counts) + "\n")
+    return counts
+
+
+def sanitized(tokenizer: Any, conversations: int, draw: random.Random) -> Counter[str]:
+    tokenizer.add_tokens(["<think>", "</think>", "<tool_call>"])
+    tokenizer.add_tokens(["<|im_start|>", "<|im_end|>", "[INST]"], special_tokens=True)
+    reference: Any = SimpleNamespace(tokenizer=tokenizer.backend_tokenizer)
+    plain = PlainText(reference)
+    counts: Counter[str] = Counter()
+    for source in sources():
+        written = literals(source)
+        added = tokenizer.added_tokens_decoder.values()
+        control = [each.content for each in added if each.special or each.content in written]
+        template = ChatTemplate(source, tokenizer.special_tokens_map, now=NOW, control=control)
+        for _ in range(conversations):
+            given = conversation(draw)
+            expected = given_to(tokenizer, given, source, sanitize_control_tokens=True, return_dict=True)
+            talk = conversation_of(given)
+            try:
+                made = template.render(talk.messages, talk.tools)
+            except Fault as error:
+                counts["refused" if expected is None else "cuts" if "cuts" in str(error) else "differ"] += 1
+                continue
+            found = plain.one(made.text, (), made.apart)[0].tolist()
+            counts["apart"] += bool(made.apart)
+            counts["same" if expected is not None and found == expected["input_ids"] else "differ"] += 1
+    return counts
+
+
+def main(what: str, tokenizer_file: str, conversations: str) -> None:
+    theirs.datetime = Clock
+    special = dict.fromkeys(("bos_token", "eos_token", "pad_token"), "<|endoftext|>")
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=tokenizer_file, **special)
+    count = {"rendered": rendered, "sanitized": sanitized}[what]
+    sys.stdout.write(json.dumps(count(tokenizer, int(conversations), random.Random(0))) + "\n")
 
 
 if __name__ == "__main__":

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from tests.interop.object_store import LARGE, PACK, Client, environment, object_store, packtool, put
+from tests.interop.google_store import google_store
+from tests.interop.object_store import LARGE, PACK, PUBLIC, Client, environment, good, object_store, put
 
-collect_ignore = ["chat_masks.py", "chat_sanitized.py", "chat_templates.py", "what_arrives.py", "what_trains.py"]
+collect_ignore = ["chat_masks.py", "chat_templates.py", "what_arrives.py", "what_trains.py"]
 """Scripts that tests run where the peers are installed: doctests are not looked for in them."""
 TEXTS = [f"Document {number}: a river with {number % 7} bridges.\nIt runs east." for number in range(3000)]
 
@@ -34,6 +36,28 @@ def env(endpoint, tmp_path):
 
 
 @pytest.fixture(scope="session")
+def google(endpoint, tmp_path_factory):
+    Client(endpoint).bucket(PUBLIC)
+    with google_store(endpoint, tmp_path_factory.mktemp("google")) as found:
+        yield found
+
+
+class Bucket(NamedTuple):
+    """A place in the store, by one of its protocols."""
+
+    url: str
+    path: str  # as its own client has it
+    env: dict[str, str]
+
+
+@pytest.fixture(params=["s3", "gs"])
+def bucket(request, env, google):
+    """By the client of S3, and by Google's, whose requests a proxy translates."""
+    path = f"{PUBLIC}/{request.param}"
+    return Bucket(f"{request.param}://{path}", path, {**env, **google})
+
+
+@pytest.fixture(scope="session")
 def local(tmp_path_factory):
     """The same things, made on local disks."""
     place = tmp_path_factory.mktemp("local")
@@ -48,8 +72,7 @@ def local(tmp_path_factory):
         ("shuffle", place / "packed", "-o", place / "shuffled", "--epoch", "1", "--quiet"),
         ("export", place / "packed", "-o", place / "exported", "--format", "megatron", "--quiet"),
     ):
-        done = packtool(*words, env={})
-        assert done.returncode == 0, done.stderr
+        good(*words, env={})
     return place
 
 
@@ -65,8 +88,7 @@ def large(tmp_path_factory):
         ("tokenize", place / "data", "-o", place / "tokens", "--quiet"),
         ("pack", place / "tokens", "-o", place / "packed", *LARGE),
     ):
-        done = packtool(*words, env={})
-        assert done.returncode == 0, done.stderr
+        good(*words, env={})
     return place
 
 

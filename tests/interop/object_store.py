@@ -16,13 +16,6 @@ from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
-
-import pytest
-
-from packtool.errors import DataError
-from packtool.places.bucket import PART_BYTES
-from packtool.places.store import StorePlace
 
 ROOT = Path(__file__).parents[2]
 KEY, SECRET = "packtool-test", "Zk3-a-secret-of-this-test"
@@ -106,16 +99,6 @@ def wait_for(asked: str | urllib.request.Request, running: subprocess.Popen[byte
         else:
             return
     raise AssertionError("the server does not answer")
-
-
-def require_kept_when_given_up(store: Any, url: str, file: Path) -> None:
-    """An upload that is given up after some parts, since the file is not what was written, leaves what was there."""
-    path = url.partition("://")[2]
-    store.put(path, b"before")
-    file.write_bytes(bytes(3 * PART_BYTES))
-    with pytest.raises(DataError, match="its checksum differs from when it was written"):
-        StorePlace(url.rpartition("/")[0]).put(url.rpartition("/")[2], file, "0" * 32)
-    assert store.get(path) == b"before"
 
 
 class Client:

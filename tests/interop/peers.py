@@ -6,6 +6,8 @@ import functools
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -26,3 +28,16 @@ def in_peer(peer: str, place: Path, *arguments: object) -> str:
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
+
+
+@contextmanager
+def running(*command: object, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """A server that runs for a while, with these variables, too."""
+    process = subprocess.Popen(
+        [*map(str, command)], env={**os.environ, **(env or {})}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()

@@ -39,6 +39,7 @@ FAMILIES = {
 }
 """Templates with marks, and for each a tokenizer, its EOS and its BOS."""
 DATE = "2026-01-02T03:04:05"
+"""As the clock of chat_templates.py has it."""
 pytestmark = pytest.mark.interop
 
 
@@ -83,7 +84,6 @@ def job(work: Path, family: str, source: Path, records: list[dict[str, Any]], tr
         "records": str(place / "records.jsonl"),
         "stored": str(place / "stored.npz"),
         "train_on": train_on,
-        "date": DATE,
         "scratch": str(place / "trl"),
     }
 

@@ -11,12 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.engines.test_cluster import PACKED, _files, corpus  # noqa: F401
+from tests.interop.peers import running
 
 CUT_OFF = 60
 """Seconds."""
@@ -51,16 +52,6 @@ def hosts() -> Iterator[None]:
     finally:
         for host in (ONE, TWO):
             subprocess.run(["ip", "netns", "delete", host], check=False, capture_output=True)
-
-
-@contextmanager
-def running(*command: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.mark.usefixtures("hosts")

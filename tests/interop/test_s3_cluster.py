@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import time
 from contextlib import ExitStack, contextmanager
@@ -13,24 +12,14 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from tests.interop.object_store import LARGE, files_below, free_ports, good, left, put, require_same
+from tests.interop.peers import running
+from tests.interop.test_s3_uploads import begun
 
 pytestmark = pytest.mark.interop
 
 PYTHON = (sys.executable, "-m")
 HIDDEN = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
 """Runs a command that sees an empty directory in place of another."""
-
-
-@contextmanager
-def running(*command, env):
-    process = subprocess.Popen(
-        [*map(str, command)], env={**os.environ, **env}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 @contextmanager
@@ -72,8 +61,7 @@ def test_workers_pack_and_shuffle_and_upload_what_they_finish(store, env, large,
     with cluster(tmp_path, env) as address:
         on = ("--scheduler", address, *stage)
         words = ("pack", f"{base}/store", "-o", f"{base}/packed", *LARGE, *on)
-        line = [*PYTHON, "packtool", *map(str, words)]
-        command = subprocess.Popen(line, env={**os.environ, **env}, stderr=subprocess.PIPE, text=True)
+        command = begun(words, env)
         while command.poll() is None:
             here = [name for name, _ in files_below(tmp_path / "staging" / "outputs") if name.startswith("tokens-")]
             most = max(most, len(here))

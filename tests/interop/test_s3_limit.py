@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
+import shutil
 import time
 from contextlib import contextmanager
 from threading import Event, Thread
 
 import pytest
 
-from tests.interop.object_store import LARGE, files_below, good, left, put, require_same
+from tests.interop.object_store import LARGE, files_below, good, left, packtool, put, require_same
 from tests.interop.test_s3_cluster import cluster
-from tests.interop.test_s3_uploads import killed
+from tests.interop.test_s3_uploads import begun, killed, records
 
 pytestmark = pytest.mark.interop
 
@@ -55,14 +53,33 @@ def shuffled(large, tmp_path_factory):
     return place
 
 
-def test_a_run_that_is_killed_between_two_passes_goes_on(store, env, large, tmp_path):
-    base, stage = "corpus/limit-killed", tmp_path / "staging"
-    put(store, large / "tokens", f"{base}/tokens")
-    words = ("pack", f"s3://{base}/tokens", "-o", f"s3://{base}/packed", *LARGE)
+@pytest.mark.parametrize("finished", [0, 3], ids=["between two passes", "half-way"])
+def test_a_run_that_is_killed_goes_on(finished, bucket, store, large, tmp_path):
+    """Half-way: without what it left here. What the store has and knows is not sent again."""
+    base, stage, path = f"{bucket.url}/killed{finished}", tmp_path / "staging", f"{bucket.path}/killed{finished}"
+    put(store, large / "tokens", f"{path}/tokens")
+    words = ("pack", f"{base}/tokens", "-o", f"{base}/packed", *LARGE)
     limit = ("--staging", stage, "--staging-limit", str(LIMIT), "--workers", "2")
-    killed((*words, *limit), env, lambda: [each for each in store.names(f"{base}/packed") if each.endswith(".atoms")])
-    good(*words, *limit, "--resume", env=env)
-    require_same(store, f"{base}/packed", large / "packed")
+
+    def far_enough():
+        names = store.names(f"{path}/packed")
+        return len(records(names)) >= finished if finished else [each for each in names if each.endswith(".atoms")]
+
+    def times():
+        return {each: store.fs.get_file_info(f"{path}/packed/tokens-{each:05d}.npy").mtime_ns for each in known}
+
+    killed((*words, *limit), bucket.env, far_enough)
+    half = store.names(f"{path}/packed")
+    known = records(half)
+    assert "manifest.json" not in half
+    assert len(known) < len(list((large / "packed").glob("tokens-*.npy")))
+    assert packtool("verify", f"{base}/packed", env=bucket.env).returncode == 1
+    written = times()
+    if finished:
+        shutil.rmtree(stage)
+    good(*words, *limit, "--resume", env=bucket.env)
+    require_same(store, f"{path}/packed", large / "packed")
+    assert times() == written
     assert left({"XDG_CACHE_HOME": str(stage)}) == []
 
 
@@ -97,8 +114,7 @@ def test_workers_fetch_what_they_need_to_disks_of_their_own(store, env, large, s
         good(*words, *on, env=env)
         assert [held(each) for each in own] == [0, 0]
         words = ("pack", f"s3://{base}/tokens", "-o", f"s3://{base}/ordered", *LARGE, "--no-shuffle")
-        line = [sys.executable, "-m", "packtool", *map(str, (*words, *on))]
-        command = subprocess.Popen(line, env={**os.environ, **env}, stderr=subprocess.PIPE, text=True)
+        command = begun((*words, *on), env)
         while not held(own[1]):
             assert command.poll() is None
             time.sleep(0.005)
