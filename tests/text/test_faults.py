@@ -34,12 +34,6 @@ def test_a_fault_keeps_all_its_parts_on_the_way_from_a_worker(fault: Fault) -> N
     assert again != Fault(fault.code, fault.what, "do something else")
 
 
-def test_a_fault_of_a_record_is_told_with_its_place() -> None:
-    assert str(Fault("missing-text", "no text", "name it").at("a.csv:7", ", or skip it")) == (
-        "a.csv:7: no text. Name it, or skip it."
-    )
-
-
 def test_a_batch_has_a_column_for_each_field_that_is_kept() -> None:
     fields = Fields(columns=("id", "url"))
     assert RecordBatch(fields).columns == [[], []]

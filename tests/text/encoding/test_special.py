@@ -71,7 +71,7 @@ def test_the_remedy_names_the_end_of_a_document(tmp_path: Path) -> None:
     spec["model"]["vocab"]["<|im_end|>"] = len(spec["model"]["vocab"])
     (tmp_path / "tokenizer.json").write_text(json.dumps(spec))
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|im_end|>"}))
-    with pytest.warns(PacktoolWarning, match="give --eos-token '<|endoftext|>'"):
+    with pytest.warns(PacktoolWarning, match=r"give eos_token='<\|endoftext\|>'"):
         info_of(find_tokenizer(tmp_path))
 
 
