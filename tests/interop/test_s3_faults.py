@@ -11,7 +11,7 @@ import pytest
 from packtool.errors import DataError
 from packtool.places.bucket import PART_BYTES
 from packtool.places.store import StorePlace
-from tests.interop.object_store import KEY, PACK, SECRET, environment, failing, good, packtool, put, require_same
+from tests.interop.object_store import KEY, PACK, SECRET, environment, failing, good, packtool, require_same
 
 pytestmark = pytest.mark.interop
 
@@ -129,29 +129,6 @@ def test_verify_ends_when_the_store_is_gone(there, env, endpoint):
     done = packtool("verify", f"{there}/packed", env=gone, timeout=150)
     assert done.returncode == 1
     assert f"error[store-unreachable]: {there}/packed" in done.stderr
-
-
-def test_objects_are_not_believed_more_than_files(store, env, local, tmp_path):
-    put(store, local / "packed", "corpus/hostile/packed")
-    whole = store.get("corpus/hostile/packed/tokens-00000.npy")
-    url = "s3://corpus/hostile/packed"
-    name = f"{url}/tokens-00000.npy"
-    for data, code in (
-        (whole[:-1] + bytes([whole[-1] ^ 1]), "wrong-checksum"),
-        (whole[:-2], "wrong-size"),
-        (None, "missing-shard"),
-    ):
-        if data is None:
-            store.fs.delete_file("corpus/hostile/packed/tokens-00000.npy")
-        else:
-            store.put("corpus/hostile/packed/tokens-00000.npy", data)
-        done = packtool("verify", url, env=env)
-        assert done.returncode == 1
-        assert name in done.stdout + done.stderr
-        done = packtool("shuffle", url, "-o", tmp_path / "o", "--epoch", "3", "--overwrite", "--quiet", env=env)
-        assert done.returncode == 1
-        assert f"error[{code}]: {name}: " in done.stderr, done.stderr
-        assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_an_upload_that_is_given_up_leaves_what_was_there(bucket, store, monkeypatch, tmp_path):

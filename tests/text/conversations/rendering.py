@@ -20,6 +20,13 @@ MARKED = PLAIN.replace(
     "{% if m.role == 'assistant' %}{% generation %}{{ m.content }}</s>{% endgeneration %}"
     "{% else %}{{ m.content }}</s>{% endif %}",
 )
+
+
+def showing(content: str) -> str:
+    """The plain template with another expression for the content of a message."""
+    return PLAIN.replace("m.content", content)
+
+
 ENDS = Ends(["</s>", "<user>", "<pad>"], ["<s>", "</s>"])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-from typing import Any
 
 import pytest
 
@@ -16,6 +15,7 @@ from packtool.text.conversations.spans import documents_of
 from packtool.text.faults import Fault
 from tests.text.conversations.fuzz import KINDS, conversation
 from tests.text.conversations.real_templates import compiled, ends_of, table, templates
+from tests.text.conversations.test_reasoning import FORMS, LATER
 
 pytestmark = pytest.mark.interop
 WAYS: tuple[Trained, ...] = ("assistant", "last", "each")
@@ -67,29 +67,13 @@ def test_turns_gain_their_ends_and_nothing_else(found: dict[str, str], name: str
                 assert after.end or after.open
 
 
-FORMS: list[dict[str, Any]] = [
-    *({"content": "Yes.", name: "RRRR"} for name in ("reasoning_content", "reasoning", "thinking")),
-    {"content": [{"type": "thinking", "thinking": "RRRR"}, {"type": "text", "text": "Yes."}]},
-    *(
-        {"content": content}
-        for content in (
-            "<think>RRRR</think>Yes.",
-            "<think>\nRRRR\n</think>\n\nYes.",
-            "RRRR</think>Yes.",
-            "RRRR\n</think>\n\nYes.",
-            "Yes. <think>RRRR</think> No.",
-            "<think>RRRR</think>Yes. <think>RRRR</think> No.",
-        )
-    ),
-]
-
-
 def test_reasoning_in_every_form_is_masked_and_dropped(found: dict[str, str]) -> None:
     masked = dropped = hidden = 0
     for name, source in found.items():
         template, ends = compiled(source, table()[name][0])
-        for form, turns in itertools.product(FORMS, (1, 2)):
-            given = [{"role": "user", "content": "Who?"}, {"role": "assistant", **form}] * turns
+        for form, turns in itertools.product((*FORMS, *LATER), (1, 2)):
+            said = {"content": form} if isinstance(form, str) else form
+            given = [{"role": "user", "content": "Who?"}, {"role": "assistant", **said}] * turns
             talk = conversation_of({"messages": given})
             try:
                 documents = documents_of(talk, template, "each", ends=ends, masked=[THINK])

@@ -40,6 +40,11 @@ FORMS: list[dict[str, Any] | str] = [
     "I write `<think>` RRRR</think>Yes.",
 ]
 """Messages of the assistant, or their contents."""
+LATER = (
+    "Yes. <think>RRRR</think>No.",
+    "<think>RRRR</think>Yes. <think>RRRR</think>No.",
+    "`a` <think> RRRR </think>Yes. No.",
+)
 
 
 def rendered(message: dict[str, Any] | str, source: str = SOURCE, **options: Any) -> tuple[str, str, Any]:
@@ -67,14 +72,7 @@ def test_every_form_is_masked_dropped_and_counted(message: dict[str, Any] | str,
     assert rendered(message, source)[2] in (Held(), Held(hidden=1))  # a template may cut a thought at a tag in it
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "Yes. <think>RRRR</think>No.",
-        "<think>RRRR</think>Yes. <think>RRRR</think>No.",
-        "`a` <think> RRRR </think>Yes. No.",
-    ],
-)
+@pytest.mark.parametrize("content", LATER)
 def test_reasoning_anywhere_is_masked_and_dropped(content: str) -> None:
     text, trained, _ = rendered(content, reasoning="mask")
     assert "RRRR" in text

@@ -8,9 +8,9 @@ import pytest
 
 from packtool.text.conversations.record import conversation_of
 from packtool.text.faults import Fault
-from tests.text.conversations.rendering import PLAIN, renderer, texts
+from tests.text.conversations.rendering import renderer, showing, texts
 
-SOURCE = PLAIN.replace("</s>", "{{ m.tool_calls | tojson if m.tool_calls }}</s>")
+SOURCE = showing("m.content }}{{ m.tool_calls | tojson if m.tool_calls")
 CHAT = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "<think>b</think>c"}]}
 CALL = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "add"}}]}
 

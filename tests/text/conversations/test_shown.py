@@ -10,11 +10,10 @@ from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.shown import left_out
 from packtool.text.conversations.template import ChatTemplate
 from packtool.text.faults import Fault
-from tests.text.conversations.rendering import PLAIN, renderer
+from tests.text.conversations.rendering import PLAIN, renderer, showing
 
 NAMES = "{{ tools | map(attribute='function.name') | join if tools }}"
-CALLS = "{{ m.tool_calls | tojson if m.tool_calls }}"
-SHOWING = PLAIN.replace("</s>", CALLS + "</s>")
+SHOWING = showing("m.content }}{{ m.tool_calls | tojson if m.tool_calls")
 ARGUMENTS = {"city": "Lima", "days": 2, "metric": True}
 TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}]
 USER = {"role": "user", "content": "How warm is it in Lima?"}
@@ -34,35 +33,35 @@ def refused(source: str, record: dict[str, Any], **options: Any) -> str:
 
 
 CALLING = {"messages": [USER, call(), RESULT, ANSWER]}
+WITH_TOOLS = {**CALLING, "tools": TOOLS}
+SAYING = {"messages": [USER, call(content="Let me look."), RESULT, ANSWER]}
+SYSTEM = {"messages": [{"role": "system", "content": "Be brief."}, USER, ANSWER]}
+FUNCTIONS = {"messages": [{**USER, "functions": [{"name": "f"}]}, ANSWER]}
 OF_TOOLS = (
     ": give --tool-calls=drop, which leaves out tools, calls and their results, or another template with "
     "--chat-template"
 )
 TOLD = [
     (PLAIN, CALLING, "a call of message 2" + OF_TOOLS),
+    (showing("m.content }}{{ m.tool_calls[0].function.name if m.tool_calls"), CALLING, "an argument of a call"),
+    (showing("m.content }}{{ (m.tool_calls | tojson)[:60] if m.tool_calls"), CALLING, "an argument of a call"),
+    (SHOWING, WITH_TOOLS, "a tool" + OF_TOOLS),
     (
-        PLAIN.replace("</s>", "{{ m.tool_calls[0].function.name if m.tool_calls }}</s>"),
-        CALLING,
-        "an argument of a call",
-    ),
-    (PLAIN.replace("</s>", "{{ (m.tool_calls | tojson)[:60] if m.tool_calls }}</s>"), CALLING, "an argument of a call"),
-    (SHOWING, {**CALLING, "tools": TOOLS}, "a tool" + OF_TOOLS),
-    (
-        NAMES + SHOWING.replace("{{ m.content }}", "{{ m.content if m.role != 'tool' }}"),
-        {**CALLING, "tools": TOOLS},
+        NAMES + SHOWING.replace("m.content", "m.content if m.role != 'tool'"),
+        WITH_TOOLS,
         "the content of message 3" + OF_TOOLS,
     ),
     (
-        SHOWING.replace("{{ m.content }}", "{{ m.content if not m.tool_calls }}"),
-        {"messages": [USER, call(content="Let me look."), RESULT, ANSWER]},
+        SHOWING.replace("m.content", "m.content if not m.tool_calls"),
+        SAYING,
         "the content of message 2 beside its call" + OF_TOOLS,
     ),
     (
-        PLAIN.replace("{{ m.content }}", "{{ m.content if m.role != 'system' }}"),
-        {"messages": [{"role": "system", "content": "Be brief."}, USER, ANSWER]},
-        "the content of message 1: give another template with --chat-template",
+        showing("m.content if m.role != 'system'"),
+        SYSTEM,
+        "the content of message 1: give another template with --chat-t",
     ),
-    (PLAIN, {"messages": [{**USER, "functions": [{"name": "f"}]}, ANSWER]}, "functions of message 1" + OF_TOOLS),
+    (PLAIN, FUNCTIONS, "functions of message 1" + OF_TOOLS),
 ]
 
 
@@ -79,16 +78,13 @@ def test_what_a_template_does_not_show_is_refused(source: str, record: dict[str,
 @pytest.mark.parametrize(
     ("source", "record"),
     [
-        (NAMES + SHOWING, {**CALLING, "tools": TOOLS}),
+        (NAMES + SHOWING, WITH_TOOLS),
         (SHOWING, {"messages": [USER, call('{"city": "Lima"}', None), RESULT, ANSWER]}),
         (SHOWING, {"messages": [USER, call({}), RESULT, ANSWER]}),
         (SHOWING, {"messages": [USER, call("not JSON"), RESULT, ANSWER]}),
+        (showing("m.content | trim | upper | replace('.', '!')"), {"messages": [USER, ANSWER]}),
         (
-            PLAIN.replace("{{ m.content }}", "{{ m.content | trim | upper | replace('.', '!') }}"),
-            {"messages": [USER, ANSWER]},
-        ),
-        (
-            PLAIN.replace("{{ m.content }}", "{{ m.content.split('</think>')[-1] }}"),
+            showing("m.content.split('</think>')[-1]"),
             {"messages": [USER, {**ANSWER, "content": "<think>Hm.</think>So."}]},
         ),
         (PLAIN, {"messages": [USER, {**ANSWER, "reasoning_content": "Hm."}]}),
@@ -111,6 +107,6 @@ def test_a_template_is_rendered_with_marks_once_for_each_shape(monkeypatch: pyte
 def test_a_list_of_parts_is_never_written_as_a_list() -> None:
     """Some templates write as JSON, or as Python, whatever is no string: the parts are joined for them."""
     parts = {"messages": [USER, {"role": "assistant", "content": [{"type": "text", "text": 'So, "yes".'}]}]}
-    for source in (PLAIN, PLAIN.replace("m.content }}", "m.content if m.content is string else m.content | tojson }}")):
+    for source in (PLAIN, showing("m.content if m.content is string else m.content | tojson")):
         [document] = renderer(source).rendered(conversation_of(parts))
         assert document.text == '<user>How warm is it in Lima?</s><assistant>So, "yes".</s>'

@@ -16,7 +16,7 @@ from packtool.text.conversations.template import ChatTemplate
 from packtool.text.faults import Fault
 from packtool.text.tokenizing.conversations import token_mask
 from tests.text.conversations.fuzz import talk
-from tests.text.conversations.rendering import ENDS, MARKED, PLAIN, documents, texts, trained
+from tests.text.conversations.rendering import ENDS, MARKED, PLAIN, documents, showing, texts, trained
 
 
 @pytest.mark.parametrize("source", [PLAIN, MARKED])
@@ -41,9 +41,8 @@ def test_marks_and_renderings_agree(contents: list[str]) -> None:
 
 
 THINKING = PLAIN.replace(
-    "{{ m.content }}",
-    "{% if m.reasoning_content and loop.last %}<think>{{ m.reasoning_content | trim }}</think>{% endif %}"
-    "{{ m.content }}",
+    "{{ m.content",
+    "{% if m.reasoning_content and loop.last %}<think>{{ m.reasoning_content | trim }}</think>{% endif %}{{ m.content",
 )
 """As reasoning models have them: earlier reasoning is left out."""
 
@@ -61,7 +60,7 @@ MOVING = (
     "{% endgeneration %}{{ messages[2].content }}"
 )
 COUNTING = "{{ messages | length }}" + PLAIN
-LENGTHS = PLAIN.replace("{{ m.content }}", "{{ (m.reasoning_content or '') | length }}{{ m.content }}")
+LENGTHS = showing("(m.reasoning_content or '') | length }}{{ m.content")
 FOR_PARTS = PLAIN.replace("{{ m.content }}", "{% for p in m.content %}{{ p.text if p.type == 'text' }}{% endfor %}")
 THOUGHT = {"role": "user", "content": [{"type": "thinking", "thinking": "x"}, {"type": "text", "text": "y"}]}
 
@@ -142,8 +141,8 @@ def test_what_follows_the_shared_beginning_is_the_answer(answer: str, spans: lis
     assert trained(talk("a", answer, "b", answer), PROMPTING) == spans * 2
 
 
-HIDING = PLAIN.replace("{{ m.content }}", "{{ m.content.split('</think>')[-1] }}")
-SHOWING = PLAIN.replace("{{ m.content }}", "{{ m.reasoning_content | trim }}|{{ m.content }}")
+HIDING = showing("m.content.split('</think>')[-1]")
+SHOWING = showing("m.reasoning_content | trim }}|{{ m.content")
 
 
 @pytest.mark.parametrize("marked", [False, True])
@@ -179,7 +178,7 @@ def test_only_what_the_template_makes_of_reasoning_is_masked(
     ],
 )
 def test_parts_are_joined_where_the_template_takes_strings(content: list[Any], shown: str) -> None:
-    source = PLAIN.replace("m.content", shown)
+    source = showing(shown)
     [document] = documents({"messages": [{"role": "user", "content": content}, *talk("", "b")["messages"][1:]]}, source)
     expected = "<user>it's</s>" if "trim" in shown else "<user> it's </s>"
     assert document.text == expected + "<assistant>b</s>"
@@ -188,7 +187,7 @@ def test_parts_are_joined_where_the_template_takes_strings(content: list[Any], s
 
 def test_a_call_without_content_is_rendered_by_templates_that_need_one() -> None:
     calls = [{"type": "function", "function": {"name": "f", "arguments": {}}}]
-    source = PLAIN.replace("m.content", "(m.content + '') | trim }}{{ m.tool_calls | tojson if m.tool_calls")
+    source = showing("(m.content + '') | trim }}{{ m.tool_calls | tojson if m.tool_calls")
     for content in ({"content": None}, {}, {"content": ""}):
         message = {"role": "assistant", "tool_calls": calls, **content}
         [text] = trained({"messages": [{"role": "user", "content": "?"}, message]}, source)
@@ -205,7 +204,7 @@ def test_strings_need_a_template_that_takes_them() -> None:
     """Text that a template changes, or that all templates leave out, is none that it does not take."""
     parts = [{"role": role, "content": [{"type": "text", "text": role[0]}]} for role in ("user", "assistant")]
     assert trained({"messages": parts}, FOR_PARTS) == ["a</s>"]
-    assert trained(talk("what?", "so"), PLAIN.replace("m.content", "m.content | upper")) == ["SO</s>"]
+    assert trained(talk("what?", "so"), showing("m.content | upper")) == ["SO</s>"]
     assert trained(talk("a", "<think>a long thought</think> b"), HIDING) == [" b</s>"]
 
 
