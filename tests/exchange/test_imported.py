@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import packtool
+from packtool.exchange.formats import datatrove, megatron, raw
 from packtool.formats.token_store import TokenStore
 from tests.exchange.foreign import VOCAB, WRITERS, Document, ended, read, write
 from tests.exchange.fuzz import says_no_type
 from tests.exchange.readers import TABLES
-from tests.exchange.streams import stream, words
+from tests.exchange.streams import words
 
 
 def documents(store: Path) -> list[Document]:
@@ -28,8 +29,12 @@ def documents(store: Path) -> list[Document]:
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_what_is_imported_is_what_a_naive_reader_reads(tmp_path: Path, name: str) -> None:
-    """Whatever the types, masks and boundaries of files."""
+def test_what_is_imported_is_what_a_naive_reader_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Whatever the types, masks and boundaries of files, and however few tokens are read at a time."""
+    for module in (raw, datatrove, megatron):
+        monkeypatch.setattr(module, "READ_TOKENS", 4)
     words(VOCAB).save(str(tmp_path / "tokenizer.json"))
     for seed in range(10):
         place, out = tmp_path / f"in-{seed}", tmp_path / f"out-{seed}"
@@ -66,17 +71,3 @@ def test_eos_is_added_where_it_lacks_and_empty_documents_are_counted(tmp_path: P
     store = TokenStore(tmp_path / "store")
     assert [store.document(n).tolist() for n in range(4)] == [[5, 6, 0], [7, 0], [0], [0, 8, 0]]
     assert packtool.verify(tmp_path / "store").problems == []
-
-
-def test_a_document_may_span_what_is_read_at_a_time(
-    tmp_path: Path, tokenizer: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from packtool.exchange.formats import raw
-
-    monkeypatch.setattr(raw, "READ_TOKENS", 4)
-    ids = [3, 4, 5, 6, 7, 8, 9, 10, 11, 0, 5, 0, 0, 1, 2, 3, 4, 5]
-    np.array(ids, "<u2").tofile(tmp_path / "train.bin")
-    packtool.import_(tmp_path / "train.bin", tmp_path / "store", format="nanogpt", tokenizer=tokenizer)
-    store = TokenStore(tmp_path / "store")
-    assert store.lengths().tolist() == [10, 2, 1, 6]
-    assert stream(tmp_path / "store").tolist() == [*ids, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from packtool.errors import DataError, UsageError
 from packtool.reading.batches import GlobalBatches, Turn
 from packtool.reading.stream import LENGTH, ROW, Stream
 from tests.examples import examples
-from tests.making import Make
+from tests.making import Make, drawn_lengths
 from tests.reading.opening import numbers, opened, stopped
 
 
@@ -277,3 +278,18 @@ def test_turns_that_are_read_at_once(rows: Path) -> None:
     assert [sample for turn in samples for sample in turn] == list(range(1, len(batches) * 4, 2))
     alone = list(batches.together(batches.begin(), 0))
     assert [len(group) for group in alone] == [1] * len(batches)
+
+
+def test_epochs_that_are_packed_anew_are_those_that_pack_writes(make: Make) -> None:
+    """Those of the first pass, and those of the next; of windows so small that epochs differ in their rows."""
+    options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 64, "window_tokens": 400}
+    packed = {f"{epoch}": {**options, "epoch": epoch} for epoch in range(4)}
+    place = make(drawn_lengths(200, 59, 3), index={**options, "index_only": True}, **packed)
+    epochs = [packtool.open(place / name)[:] for name in packed]
+    assert len(set(map(len, epochs))) > 1
+    for number, passes in ((4, 1), (2, 2)):
+        stream = Stream(place / "index", epochs=number, repack=True)
+        assert len(stream) == sum(map(len, epochs[:number]))
+        turns = [turn.addresses for batches in [GlobalBatches(stream, 4, drop_last=False)] * passes for turn in batches]
+        found = pickle.loads(pickle.dumps(stream)).batch(np.concatenate(turns))["input_ids"]
+        assert np.array_equal(found, np.concatenate(epochs))

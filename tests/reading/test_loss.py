@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 import packtool
 from packtool.planning.plan import PADDING
 from packtool.reading import Dataset, make_batch
+from packtool.reading.batches import GlobalBatches
+from packtool.reading.stream import Stream
 from tests.making import Make, drawn_lengths
 from tests.reading.opening import opened
 from tests.stores import document_loss
 from tests.test_loss import expected
 from tests.writing.cases import KINDS
 
-LENGTHS = drawn_lengths(40, 149, 5, 1)
+LENGTHS, LANES = drawn_lengths(40, 149, 5, 1), 3
 DOCUMENTS = [document_loss(number, length) for number, length in enumerate(LENGTHS)]
 
 
@@ -102,3 +104,36 @@ def test_a_dataset_without_the_column_trains_on_all(make: Make) -> None:
     assert (dataset.has_loss, dataset.loss(0)) == (False, None)
     batch = dataset.batch(0, fields=["labels", "loss_mask"])
     assert batch["loss_mask"].tolist() == [[1.0] * 63 + [0.0]]
+
+
+@pytest.mark.parametrize("lengths", [[70, 5, 90, 33, 61, 8, 120, 44] * 4, [2000], [31] * 60])
+@pytest.mark.parametrize("across", [True, False])
+@pytest.mark.parametrize("epoch", [0, 1, 2])
+def test_a_target_goes_on_where_the_lane_does_or_begins_a_document(
+    make: Make, tmp_path: Path, lengths: list[int], across: bool, epoch: int
+) -> None:
+    """In the partial shuffle rows go on in the next batch, but the end of a lane does not go on in its begin."""
+    packtool.shuffle(make(lengths) / "store", tmp_path / "rows", method="partial", sequence_length=32, batch_size=LANES)
+    dataset = packtool.open(tmp_path / "rows").epoch(epoch)
+    stream = Stream(tmp_path / "rows", epochs=3, train_across_documents=across, fields=("input_ids", "labels"))
+    batches = GlobalBatches(stream, LANES)
+    batches.set_epoch(0)
+    batches.skip(epoch * len(dataset))
+    labels = np.concatenate([stream.batch(turn.addresses)["labels"] for turn in batches])
+    wraps = 0
+    for lane in range(LANES):
+        rows = range(lane, len(dataset), LANES)
+        places = []  # of each token of the lane, in its order: document and place in it
+        for row in rows:
+            for document, start, length, _ in dataset.segments(row).tolist():
+                places += [(document, start + place) for place in range(length)]
+        tokens = np.concatenate([dataset[row] for row in rows]).tolist()
+        found = np.concatenate([labels[row] for row in rows if row < len(labels)]).tolist()
+        for place in range(len(tokens) - 1):
+            (document, here), (following, there) = places[place], places[place + 1]
+            goes_on = (following, there) == (document, here + 1)
+            is_target = goes_on or (across and there == 0)
+            wraps += not goes_on and there != 0
+            if place < len(found):
+                assert found[place] == (tokens[place + 1] if is_target else -100), (lane, place)
+    assert epoch == 0 or wraps
