@@ -1,8 +1,8 @@
 """A process of a group that splits every document of a row: ring attention, in plain PyTorch on the CPU.
 
-    python ring.py DATASET RANK SIZE PORT OUT.pt
+    python ring.py DATASET OUT.pt
 
-Writes the logits of the process's own places, and the places. With SIZE 1 it reads whole rows.
+Writes the logits of the process's own places, and the places. Alone in its group it reads whole rows.
 """
 
 from __future__ import annotations
@@ -84,14 +84,14 @@ class Model(nn.Module):
         return hidden @ self.tokens.weight[:64].T
 
 
-def main(dataset: str, rank: str, size: str, store: str, out: str) -> None:
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=int(rank), world_size=int(size))
+def main(dataset: str, out: str) -> None:
+    dist.init_process_group("gloo")
     model, rows = Model(), packtool.open(dataset)
     results: list[Any] = []
     with torch.no_grad():
         for row in range(len(rows)):
             batch = {name: torch.as_tensor(value) for name, value in rows.batch([row]).items()}
-            place = places_of(batch["cu_seqlens_padded"], int(size), int(rank))
+            place = places_of(batch["cu_seqlens_padded"], dist.get_world_size(), dist.get_rank())
             ids, positions, document = (batch[name][0, place] for name in ("input_ids", "position_ids", "document_ids"))
             results.append((place, model(ids, positions, document, place)))
     torch.save(results, Path(out))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-import packtool
-from tests.stores import write_store
+from tests.making import Make
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -19,10 +16,9 @@ from packtool.torch import Loader, block_mask, document_mask, varlen_attention  
 
 
 @pytest.fixture
-def batch(tmp_path: Path) -> dict[str, torch.Tensor]:
-    write_store(tmp_path / "store", [70, 3, 120, 41, 9, 200, 33, 64])
-    packtool.pack(tmp_path / "store", tmp_path / "rows", strategy="bfd", sequence_length=128)
-    only: dict[str, torch.Tensor] = next(iter(Loader(tmp_path / "rows", batch_size=4)))
+def batch(make: Make) -> dict[str, torch.Tensor]:
+    rows = make([70, 3, 120, 41, 9, 200, 33, 64], rows={"strategy": "bfd", "sequence_length": 128}) / "rows"
+    only: dict[str, torch.Tensor] = next(iter(Loader(rows, batch_size=4)))
     return only
 
 
@@ -54,15 +50,13 @@ def test_a_change_in_one_document_stays_there(batch: dict[str, torch.Tensor]) ->
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-def test_a_batch_of_no_rows_has_masks(tmp_path: Path) -> None:
+def test_a_batch_of_no_rows_has_masks(make: Make) -> None:
     """As some ranks have at the end of a pass without `drop_last`."""
-    write_store(tmp_path / "store", [70, 3, 120, 41, 9])
-    packtool.pack(tmp_path / "store", tmp_path / "rows", strategy="bfd", sequence_length=128)
-    loader = Loader(tmp_path / "rows", batch_size=8, rank=7, world_size=8, drop_last=False)
+    rows = make([70, 3, 120, 41, 9], rows={"strategy": "bfd", "sequence_length": 128}) / "rows"
+    loader = Loader(rows, batch_size=8, rank=7, world_size=8, drop_last=False)
     (empty,) = loader
-    rows, length = empty["document_ids"].shape
-    assert (rows, length) == (0, 128)
-    query = torch.randn(rows, 2, length, 8)
+    assert empty["document_ids"].shape == (0, 128)
+    query = torch.randn(0, 2, 128, 8)
     masks = block_mask(empty["document_ids"]), document_mask(empty["document_ids"])
     assert flex_attention(query, query, query, block_mask=masks[0]).shape == (0, 2, 128, 8)
     assert scaled_dot_product_attention(query, query, query, attn_mask=masks[1]).shape == (0, 2, 128, 8)

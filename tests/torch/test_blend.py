@@ -6,14 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
 import packtool
-from packtool.errors import UsageError
 from packtool.reading import BlendedRows
-from tests.stores import TOKENIZER, write_store
+from tests.making import Make
+from tests.reading.opening import sources_of
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -28,14 +27,8 @@ STAGES = [
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    root, paths = tmp_path_factory.mktemp("blend"), {}
-    for number, (name, documents) in enumerate({"web": 500, "code": 200}.items()):
-        lengths = np.random.default_rng(number).integers(2, 30, documents).tolist()
-        store = write_store(root / f"{name}-store", lengths, first=1000 * number)
-        paths[name] = root / name
-        packtool.pack(store, paths[name], strategy="bfd", sequence_length=16, index_only=name == "code")
-    return paths
+def sources(make: Make) -> dict[str, Path]:
+    return sources_of(make, {"web": 500, "code": 200}, code={"index_only": True})
 
 
 def blend(sources: dict[str, Path], stages: Any = STAGES) -> packtool.Blend:
@@ -112,13 +105,3 @@ def test_other_weights_while_workers_read_ahead(sources: dict[str, Path]) -> Non
         dataset = packtool.open(sources[name])
         assert len(mine) > len(dataset)
         assert sorted(mine[: len(dataset)]) == sorted(dataset[:].tolist())
-
-
-def test_another_tokenizer_is_refused(sources: dict[str, Path], tmp_path: Path) -> None:
-    other = msgspec.structs.replace(TOKENIZER, sha256="1" * 64)
-    store = write_store(tmp_path / "store", [5, 9], tokenizer=other)
-    packtool.pack(store, tmp_path / "other", strategy="bfd", sequence_length=16)
-    path = tmp_path / "two.toml"
-    path.write_text(f'[sources]\nweb = "{sources["web"]}"\nother = "other"\n')
-    with pytest.raises(UsageError, match=r"two\.toml:2: web has other tokens than other, by another tokenizer\."):
-        Loader(path)

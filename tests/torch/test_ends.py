@@ -8,11 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import packtool
-from tests.stores import write_store
 from tests.test_docs import ROOT
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
@@ -26,16 +24,6 @@ BATCHES = 6
 Rows = list[list[int]]
 AFTER = 0.5
 """Added to a step at which a pass ends: stopped there after the loop was asked for one batch more."""
-
-
-@pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("ends")
-    write_store(place / "store", np.random.default_rng(3).integers(1, 60, 200).tolist())
-    packtool.pack(place / "store", place / "rows", strategy="bfd", sequence_length=65)
-    assert len(Loader(place / "rows", batch_size=16)) == BATCHES
-    assert len(packtool.open(place / "rows")) > 16 * BATCHES
-    return place / "rows"
 
 
 class Stopped(Exception):
@@ -225,6 +213,9 @@ def test_a_stopped_run_trains_the_same(
 ) -> None:
     for place in (ROOT / "examples" / "train", Path(__file__).parent / "titan"):
         monkeypatch.syspath_prepend(str(place))
+    rows = rows.with_name("longer")
+    assert len(Loader(rows, batch_size=16)) == BATCHES
+    assert len(packtool.open(rows)) > 16 * BATCHES
     if program in OF_ONE_PASS:
         every = [row for number in range(epochs) for row in packtool.open(rows).epoch(number)[:].tolist()]  # type: ignore[union-attr]
         whole = every[: len(every) // 16 * 16]

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import packtool
 from packtool.support.installing import BEYOND_READING
-from tests.stores import write_store
+from tests.making import Make
 
 pytestmark = pytest.mark.torch
 
@@ -37,9 +36,8 @@ assert not {names!r} & {{name.partition(".")[0] for name in sys.modules}}
 """
 
 
-def test_loaders_blends_and_validation_need_pytorch_alone(tmp_path: Path) -> None:
-    write_store(tmp_path / "web", [5 + n % 40 for n in range(90)])
-    packtool.pack(tmp_path / "web", tmp_path / "packed", strategy="bfd", sequence_length=64)
+def test_loaders_blends_and_validation_need_pytorch_alone(make: Make, tmp_path: Path) -> None:
+    make([5 + n % 40 for n in range(90)], at=tmp_path, packed={"strategy": "bfd", "sequence_length": 64})
     (tmp_path / "blend.toml").write_text('rows = 20\n[sources.a]\npath = "packed"\n')
     code = LOADING.format(names=set(BEYOND_READING))
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)

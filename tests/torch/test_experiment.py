@@ -48,18 +48,6 @@ def test_windows_score_each_token_once(example: None, tmp_path: Path) -> None:
     assert int(counted.sum()) == sum(length - 1 for length in (1, 2, 7, 8, 9, 30))
 
 
-def test_ranks_of_segments(example: None) -> None:
-    from measures import final, rankings, segments
-
-    def run(loss: float) -> Any:
-        progress = np.arange(1, 201) / 100
-        return np.stack([progress, *(np.full(200, value) for value in (loss * 10, 10.0, 0.0, 0.0))], axis=1)
-
-    runs = {name: segments(run(loss), 2) for name, loss in {"low": 1.0, "high": 2.0}.items()}
-    assert rankings(runs) == {"low": 1.0, "high": 2.0}
-    assert final(run(1.0), 2) == pytest.approx(np.e)
-
-
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(example: None, tmp_path: Path) -> None:
     from experiment import corpus
     from training import Run, Size, train

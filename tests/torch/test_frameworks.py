@@ -7,27 +7,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import packtool
-from tests.stores import write_store
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
 
 from packtool.errors import DataError, UsageError  # noqa: E402
 from packtool.torch import Loader, NextLabels, ValidationLoader  # noqa: E402
-
-LENGTHS = np.random.default_rng(3).integers(1, 60, 200).tolist()
-
-
-@pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("frameworks")
-    write_store(place / "store", LENGTHS)
-    packtool.pack(place / "store", place / "rows", strategy="bfd", sequence_length=64)
-    return place / "rows"
 
 
 def epoch(rows: Path, number: int, batches: int) -> list[list[int]]:
@@ -65,94 +53,45 @@ def lightning_trainer(place: Path, **options: Any) -> Any:
     return lightning.Trainer(default_root_dir=place, **quiet, **options)
 
 
-def test_lightning_trains_and_validates_every_epoch(rows: Path, tmp_path: Path) -> None:
-    seen: dict[tuple[str, int], list[list[int]]] = {}
-    train, valid = Loader(rows, batch_size=16), Loader(rows, batch_size=16, shuffle=False, drop_last=False)
-    trainer = lightning_trainer(tmp_path, max_epochs=4, num_sanity_val_steps=0)
-    trainer.fit(lightning_model(seen), train, valid)
-    for number in range(4):
-        assert seen["train", number] == epoch(rows, number, len(train))
-        assert seen["validate", number] == packtool.open(rows)[:].tolist()
+@pytest.mark.parametrize(
+    ("steps", "size", "told", "lost"),
+    [
+        *((steps, 16, False, 0) for steps in (3, 6, 8)),
+        *((steps, size, True, 0) for steps, size in ((1, 32), (2, 32), (3, 32), (3, 24), (3, 8), (6, 32), (8, 48))),
+        *((2, 32, False, 32), (3, 24, False, 24), (3, 8, False, 0)),
+    ],
+)
+def test_lightning_resumes_with_any_batch_size(
+    rows: Path, tmp_path: Path, steps: int, size: int, told: bool, lost: int
+) -> None:
+    """Lightning ends an epoch by the number of batches that it counted: why there is `CountBatches`.
 
-
-@pytest.mark.parametrize("steps", [3, 6, 8])
-def test_lightning_resumes_from_its_checkpoint(rows: Path, tmp_path: Path, steps: int) -> None:
-    lightning = pytest.importorskip("lightning.pytorch")
-    whole: dict[tuple[str, int], list[list[int]]] = {}
-    every = len(Loader(rows, batch_size=16))
-    assert every == 6
-    lightning_trainer(tmp_path, max_epochs=3, enable_checkpointing=False).fit(
-        lightning_model(whole), Loader(rows, batch_size=16)
-    )
-    parts: dict[tuple[str, int], list[list[int]]] = {}
-    save = lightning.callbacks.ModelCheckpoint(dirpath=tmp_path, every_n_train_steps=steps, filename="{step}")
-    lightning_trainer(tmp_path, max_steps=steps, callbacks=[save]).fit(
-        lightning_model(parts), Loader(rows, batch_size=16)
-    )
-    lightning_trainer(tmp_path, max_epochs=3, enable_checkpointing=False).fit(
-        lightning_model(parts), Loader(rows, batch_size=16), ckpt_path=tmp_path / f"step={steps}.ckpt"
-    )
-    assert parts == whole
-
-
-@pytest.mark.parametrize(("steps", "size"), [(1, 32), (3, 32), (3, 8), (6, 32), (8, 48)])
-def test_lightning_resumes_with_another_batch_size(rows: Path, tmp_path: Path, steps: int, size: int) -> None:
-    """Lightning ends an epoch by the number of batches that it counted."""
+    Without it, rows that would fill larger batches are not trained on.
+    """
     lightning = pytest.importorskip("lightning.pytorch")
     from packtool.torch.lightning import CountBatches
 
+    assert len(Loader(rows, batch_size=16)) == 6
     parts: dict[tuple[str, int], list[list[int]]] = {}
     save = lightning.callbacks.ModelCheckpoint(dirpath=tmp_path, every_n_train_steps=steps, filename="{step}")
     lightning_trainer(tmp_path, max_steps=steps, callbacks=[save]).fit(
         lightning_model(parts), Loader(rows, batch_size=16)
     )
-    other = Loader(rows, batch_size=size)
-    trainer = lightning_trainer(tmp_path, max_epochs=3, enable_checkpointing=False, callbacks=[CountBatches(other)])
+    other, epochs = Loader(rows, batch_size=size), 3 if told or size == 16 else 1
+    callbacks = [CountBatches(other)] if told else []
+    trainer = lightning_trainer(tmp_path, max_epochs=epochs, enable_checkpointing=False, callbacks=callbacks)
     trainer.fit(lightning_model(parts), other, ckpt_path=tmp_path / f"step={steps}.ckpt")
-    for number in range(3):
+    for number in range(epochs):
         had = max(0, min(steps - 6 * number, 6)) * 16
         whole = packtool.open(rows).epoch(number)  # type: ignore[union-attr]
-        rest = 0 if had == 96 else (len(whole) - had) // size * size
+        rest = 0 if had == 96 else (len(whole) - had) // size * size - lost
         assert parts["train", number] == whole[: had + rest].tolist()
 
 
-@pytest.mark.parametrize(("steps", "size", "lost"), [(2, 32, 32), (3, 24, 24), (3, 8, 0)])
-def test_lightning_loses_rows_with_larger_batches_unless_it_is_told(
-    rows: Path, tmp_path: Path, steps: int, size: int, lost: int
-) -> None:
-    """Why there is `CountBatches`: without it, rows that would fill batches are not trained on."""
-    lightning = pytest.importorskip("lightning.pytorch")
-    from packtool.torch.lightning import CountBatches
-
-    save = lightning.callbacks.ModelCheckpoint(dirpath=tmp_path, every_n_train_steps=steps, filename="{step}")
-    first: dict[tuple[str, int], list[list[int]]] = {}
-    lightning_trainer(tmp_path, max_steps=steps, callbacks=[save]).fit(
-        lightning_model(first), Loader(rows, batch_size=16)
-    )
-    had, whole = steps * 16, packtool.open(rows).epoch(0)[:].tolist()  # type: ignore[union-attr]
-    assert first["train", 0] == whole[:had]
-    for told in (False, True):
-        rest: dict[tuple[str, int], list[list[int]]] = {}
-        other = Loader(rows, batch_size=size)
-        callbacks = [CountBatches(other)] if told else []
-        lightning_trainer(tmp_path, max_epochs=1, enable_checkpointing=False, callbacks=callbacks).fit(
-            lightning_model(rest), other, ckpt_path=tmp_path / f"step={steps}.ckpt"
-        )
-        went_on = (len(whole) - had) // size * size - (0 if told else lost)
-        assert rest.get(("train", 0), []) == whole[had : had + went_on]
-
-
 def transformers_trainer(
-    loader: Loader,
-    place: Path,
-    seen: list[list[int]],
-    *,
-    valid: Any = None,
-    validated: Any = None,
-    callbacks: Any = (),
-    **options: Any,
+    loader: Loader, place: Path, seen: list[list[int]], *, callbacks: Any = (), **options: Any
 ) -> Any:
-    """A trainer that notes the rows it trains on, and those it validates on."""
+    """A trainer that notes the rows it trains on."""
     transformers = pytest.importorskip("transformers")
     from packtool.torch.transformers import PackedTrainer
 
@@ -162,12 +101,12 @@ def transformers_trainer(
             self.weight = torch.nn.Parameter(torch.zeros(()))
 
         def forward(self, input_ids: Any, labels: Any) -> Any:
-            (seen if self.training else validated).extend(input_ids.tolist())
+            seen.extend(input_ids.tolist())
             return {"loss": self.weight * labels.float().mean()}
 
     given = {"report_to": "none", "disable_tqdm": True, "use_cpu": True, **options}
     arguments = transformers.TrainingArguments(str(place), **given)
-    return PackedTrainer(loader, model=Model(), args=arguments, eval_dataset=valid, callbacks=list(callbacks))
+    return PackedTrainer(loader, model=Model(), args=arguments, callbacks=list(callbacks))
 
 
 @pytest.mark.parametrize("accumulated", [1, 4])
@@ -229,10 +168,9 @@ def test_one_process_writes_the_place(
     assert (tmp_path / "checkpoint-3" / PLACE).exists() == writes
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def blend(rows: Path) -> packtool.Blend:
-    packtool.pack(rows.parent / "store", rows.parent / "other", strategy="bfd", sequence_length=64, seed=9)
-    return packtool.Blend({"rows": rows, "other": rows.parent / "other"}, rows=160)
+    return packtool.Blend({"rows": rows, "other": rows.with_name("other")}, rows=160)
 
 
 def test_lightning_ends_quietly_after_the_run_of_a_blend(blend: packtool.Blend, tmp_path: Path) -> None:

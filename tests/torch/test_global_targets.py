@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import packtool
-from tests.stores import document_loss, write_store
+from tests.making import Make, drawn_lengths
+from tests.stores import document_loss
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
 
 from packtool.torch import Loader, ValidationLoader  # noqa: E402
 
-LENGTHS = np.random.default_rng(3).integers(1, 60, 60).tolist()
 FIELDS = ("input_ids", "labels", "global_targets")
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    place = tmp_path_factory.mktemp("targets")
-    store = write_store(place / "store", LENGTHS)
-    chats = write_store(place / "chat-store", LENGTHS, first=1000, loss=document_loss)
-    packtool.pack(store, place / "web", strategy="bfd", sequence_length=64)
-    packtool.pack(chats, place / "chats", strategy="concat", sequence_length=64)
-    packtool.pack(chats, place / "buckets", strategy="buckets", buckets=(16, 32, 64))
-    packtool.shuffle(place / "buckets", place / "batches", method="bucket", batch_tokens=256)
-    both = {name: place / name for name in ("web", "chats")}
-    blend = packtool.Blend(both, rows=60)  # type: ignore[arg-type]
-    return {**both, "batches": place / "batches", "blend": blend}
+def sources(make: Make, rows: Path) -> dict[str, Any]:
+    options = {"strategy": "concat", "sequence_length": 64}
+    chats = make(drawn_lengths(60, 59, 3, 1), {"first": 1000, "loss": document_loss}, chats=options) / "chats"
+    both = {"web": rows, "chats": chats}
+    return {**both, "batches": rows.with_name("batches"), "blend": packtool.Blend(both, rows=60)}  # type: ignore[arg-type]
 
 
 @settings(max_examples=50)

@@ -5,35 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import packtool
-from tests.stores import write_store
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
 
 from packtool.torch import Loader, NextLabels, SameLabels  # noqa: E402
+from tests.torch.gradients import llama  # noqa: E402
 
-LENGTHS = np.random.default_rng(3).integers(1, 60, 100).tolist()
 FIELDS = ("input_ids", "labels", "position_ids")
-
-
-@pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("labels")
-    write_store(place / "store", LENGTHS)
-    packtool.pack(place / "store", place / "rows", strategy="bfd", sequence_length=64)
-    packtool.shuffle(place / "store", place / "lanes", method="partial", batch_size=4, sequence_length=64)
-    return place / "rows"
-
-
-def llama() -> Any:
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(0)
-    size = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=1 << 16, **size)).eval()
 
 
 def test_models_of_transformers_train_on_the_next_token(rows: Path) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 import packtool
 from packtool.errors import UsageError
+from packtool.reading.batch import FIELDS
 from packtool.reading.stream import Stream
-from tests.stores import write_store
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -22,19 +22,9 @@ from torch.utils.data import DataLoader  # noqa: E402
 
 from packtool.torch import GlobalBatches, Loader, Samples, collate  # noqa: E402
 
-LENGTHS = np.random.default_rng(3).integers(1, 60, 200).tolist()
 STARTS = ["fork", "spawn", "forkserver"]
 WAYS = [(None, False), (None, True), ("fork", False), ("spawn", True), ("forkserver", False)]
 """How workers start, and whether memory is pinned."""
-
-
-@pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("loader")
-    write_store(place / "store", LENGTHS, per_shard=50)
-    packtool.pack(place / "store", place / "rows", strategy="bfd", sequence_length=64, shard_tokens=1024)
-    packtool.pack(place / "store", place / "buckets", strategy="buckets", buckets=(16, 32, 64))
-    return place / "rows"
 
 
 def ids(batches: Any) -> list[list[int]]:
@@ -45,13 +35,14 @@ def ids(batches: Any) -> list[list[int]]:
 @pytest.mark.parametrize(("start", "pin"), WAYS)
 def test_batches_are_those_that_numpy_reads(rows: Path, start: str | None, pin: bool) -> None:
     workers = {"num_workers": 2, "multiprocessing_context": start} if start else {}
-    loader = Loader(rows, batch_size=8, epochs=2, drop_last=False, pin_memory=pin, **workers)
-    stream = Stream(rows, epochs=2)
+    fields = (*FIELDS, "loss_mask")
+    loader = Loader(rows, batch_size=8, epochs=2, drop_last=False, pin_memory=pin, fields=fields, **workers)
+    stream = Stream(rows, epochs=2, fields=fields)
     batches = list(loader)
     assert len(batches) == len(loader) == -(-len(stream) // 8)
     for number, batch in enumerate(batches):
         expected = stream.batch(stream.addresses(number * 8, min(number * 8 + 8, len(stream))))
-        assert set(batch) == set(expected)
+        assert set(batch) == set(expected) == set(fields)
         for name, value in expected.items():
             found = batch[name]
             if isinstance(value, np.ndarray):
@@ -129,29 +120,7 @@ def test_leaving_a_loop_keeps_the_place(rows: Path) -> None:
     assert ids(islice(loader, 3)) == first
 
 
-@pytest.mark.parametrize("world", [1, 2])
-def test_batches_of_buckets_have_one_length(rows: Path, world: int) -> None:
-    path = rows.parent / "buckets"
-    loaders = [
-        Loader(path, batch_tokens=256, epochs=2, rank=rank, world_size=world, drop_last=False) for rank in range(world)
-    ]
-    stream = Stream(path, epochs=2, batch_tokens=256)
-    for number, parts in enumerate(zip(*loaders, strict=True)):
-        expected = stream.batch(stream.addresses(number, number + 1))
-        lengths = {part["input_ids"].shape[1] for part in parts if len(part["input_ids"])}
-        assert lengths == {expected["input_ids"].shape[1]}
-        for rank, part in enumerate(parts):
-            share = expected["input_ids"][rank::world]
-            np.testing.assert_array_equal(part["input_ids"].numpy().reshape(share.shape), share)
-    dropping = list(Loader(path, batch_tokens=256))
-    assert {batch["input_ids"].numel() for batch in dropping} == {256}
-
-
-def test_fields_are_chosen(rows: Path) -> None:
-    batch = next(iter(Loader(rows, batch_size=2, fields=("input_ids", "position_ids"))))
-    assert set(batch) == {"input_ids", "position_ids"}
-    with pytest.raises(UsageError, match="fields: 'mask' is not a field"):
-        Loader(rows, fields=("mask",))
+def test_what_is_no_option(rows: Path) -> None:
     with pytest.raises(UsageError, match=r"batchsize: no such option\. Did you mean batch_size\?"):
         Loader(rows, batchsize=8)
     with pytest.raises(UsageError, match="steps: a loader has epochs, not steps"):
@@ -207,17 +176,3 @@ def test_a_loader_made_before_its_rank_is_known_reads_as_that_rank(rows: Path, m
         ids(early)
     given = Loader(rows, batch_size=8, rank=1, world_size=2)
     assert ids(given) == ids(Loader(rows, batch_size=8, rank=1, world_size=2))
-
-
-def test_a_loop_overtaken_by_another_raises(rows: Path) -> None:
-    loader = Loader(rows, batch_size=8)
-    first = iter(loader)
-    next(first)
-    ahead = Loader(rows, batch_size=8)
-    ahead.skip(32)
-    loader.load_state_dict(ahead.state_dict())
-    with pytest.raises(UsageError, match="loader: another loop, set_epoch, skip or load_state_dict has moved"):
-        next(first)
-    loader.skip(8)
-    assert loader.consumed == 40
-    assert next(iter(loader))["input_ids"].tolist() == ids(Loader(rows, batch_size=8))[40:48]

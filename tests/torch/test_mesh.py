@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import packtool
 from packtool.errors import UsageError
-from tests.stores import write_store
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
@@ -27,6 +21,7 @@ from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
 
 from packtool.torch import Loader, ValidationLoader  # noqa: E402
 from packtool.torch.mesh import data_rank  # noqa: E402
+from tests.torch.processes import launched_by, run_together  # noqa: E402
 
 RANKS = 8
 MESHES: list[tuple[dict[str, int], tuple[str, ...] | str]] = [
@@ -125,29 +120,10 @@ dist.destroy_process_group()
 """
 
 
-@pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("mesh")
-    lengths = np.random.default_rng(3).integers(1, 60, 100).tolist()
-    packtool.pack(write_store(place / "store", lengths), place / "rows", strategy="bfd", sequence_length=64)
-    return place / "rows"
-
-
 def test_two_processes_of_one_model_get_equal_rows(rows: Path, tmp_path: Path) -> None:
     """Four real processes, two models of two: in order 0 0 1 1 of the shares."""
     (tmp_path / "program.py").write_text(PROGRAM)
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(one.getsockname()[1]), "WORLD_SIZE": "4"}
-    command = [sys.executable, str(tmp_path / "program.py"), str(rows), str(tmp_path)]
-    processes = [
-        subprocess.Popen(
-            command, env={**os.environ, **group, "RANK": str(rank), "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE
-        )
-        for rank in range(4)
-    ]
-    errors = [each.communicate(timeout=300)[1] for each in processes]
-    assert [each.returncode for each in processes] == [0] * 4, b"".join(errors)[-3000:].decode()
+    run_together(tmp_path / "program.py", [(rows, tmp_path)] * 4, launched_by("torchrun", 4))
     found = [json.loads((tmp_path / f"rank-{rank}.json").read_text()) for rank in range(4)]
     for rank, (train, valid, state) in enumerate(found):
         alone: dict[str, Any] = {"batch_size": 8, "rank": rank // 2, "world_size": 2}

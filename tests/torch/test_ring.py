@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import packtool
-from tests.stores import write_store
+from tests.making import Make, drawn_lengths
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 from packtool.torch import Loader, document_mask, varlen_attention  # noqa: E402
+from tests.torch.processes import launched_by, run_together  # noqa: E402
 
 PROGRAM = Path(__file__).with_name("ring.py")
-LENGTHS = np.random.default_rng(4).integers(2, 60, 30).tolist()
+LENGTHS = drawn_lengths(30, 59, 4)
 
 
 def logits_of(dataset: Path, size: int, folder: Path) -> list[Any]:
     """The logits of every row, put together from those of all processes of a group."""
     outs = [folder / f"{size}-{rank}.pt" for rank in range(size)]
-    words = [(str(dataset), str(rank), str(size), str(folder / f"store-{size}")) for rank in range(size)]
-    group = [
-        subprocess.Popen([sys.executable, str(PROGRAM), *each, str(out)], stderr=subprocess.PIPE, text=True)
-        for each, out in zip(words, outs, strict=True)
-    ]
-    for process in group:
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors
+    run_together(PROGRAM, [(dataset, out) for out in outs], launched_by("torchrun", size))
     rows = []
     for parts in zip(*map(torch.load, outs), strict=True):
         place, logits = (torch.cat([part[n] for part in parts]) for n in (0, 1))
@@ -42,22 +33,20 @@ def logits_of(dataset: Path, size: int, folder: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_a_ring_gives_the_logits_of_one_process(tmp_path: Path, size: int) -> None:
-    store = write_store(tmp_path / "store", LENGTHS)
-    options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 128, "document_multiple": 2 * size}
-    packtool.pack(store, tmp_path / "rows", index_only=True, **options)
-    dataset = packtool.open(tmp_path / "rows")
+def test_a_ring_gives_the_logits_of_one_process(make: Make, tmp_path: Path, size: int) -> None:
+    options = {"strategy": "bfd", "sequence_length": 128, "document_multiple": 2 * size, "index_only": True}
+    rows = make(LENGTHS, rows=options) / "rows"
+    dataset = packtool.open(rows)
     assert dataset.manifest.ledger.rounding > 0
-    alone, ring = (logits_of(tmp_path / "rows", n, tmp_path) for n in (1, size))
+    alone, ring = (logits_of(rows, n, tmp_path) for n in (1, size))
     for row, (expected, found) in enumerate(zip(alone, ring, strict=True)):
         own = torch.as_tensor(dataset.batch([row])["document_ids"][0]) >= 0
         torch.testing.assert_close(found[own], expected[own], rtol=1e-10, atol=1e-10)
 
 
-def test_masks_agree_on_every_token(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store", LENGTHS)
-    packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=128, document_multiple=8)
-    batch = next(iter(Loader(tmp_path / "rows", batch_size=2)))
+def test_masks_agree_on_every_token(make: Make) -> None:
+    options = {"strategy": "bfd", "sequence_length": 128, "document_multiple": 8}
+    batch = next(iter(Loader(make(LENGTHS, rows=options) / "rows", batch_size=2)))
     rows, length = batch["document_ids"].shape
     query, key, value = torch.randn(3, rows, 2, length, 8, generator=torch.Generator().manual_seed(0))
     dense = torch.nn.functional.scaled_dot_product_attention(

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import packtool
 from packtool.errors import UsageError
 from packtool.planning.packing import STRATEGIES
-from tests.stores import write_store
+from tests.making import Make, drawn_lengths
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 from packtool.torch import Loader  # noqa: E402
 
-LENGTHS = np.random.default_rng(3).integers(1, 40, 200).tolist()
 LIMITED = [name for name, strategy in STRATEGIES.items() if strategy.takes("max_documents_per_row")]
 ROW = 64
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_store(tmp_path_factory.mktemp("shapes") / "store", LENGTHS)
+@pytest.fixture
+def packed(make: Make) -> Callable[..., Path]:
+    """Packs documents of 1 to 39 tokens."""
+
+    def pack(**options: Any) -> Path:
+        lengths = {} if "buckets" in options else {"sequence_length": ROW}
+        return make(drawn_lengths(200, 39, 3, 1), rows={**lengths, **options}) / "rows"
+
+    return pack
 
 
 def shapes(loader: Loader, rows: int) -> set[tuple[int, ...]]:
@@ -42,13 +47,13 @@ def shapes(loader: Loader, rows: int) -> set[tuple[int, ...]]:
 @pytest.mark.parametrize("multiple", [None, 4])
 @pytest.mark.parametrize("most", [1, 3, 6])
 @pytest.mark.parametrize("strategy", LIMITED)
-def test_a_limit_of_documents_is_room_enough(store: Path, strategy: str, most: int, multiple: int | None) -> None:
+def test_a_limit_of_documents_is_room_enough(
+    packed: Callable[..., Path], strategy: str, most: int, multiple: int | None
+) -> None:
     """Written, and packed anew for every epoch; padding after the documents has room, too."""
-    rows = store.parent / f"{strategy}-{most}-{multiple}"
     buckets = "buckets" in STRATEGIES[strategy].accepts
-    lengths: dict[str, Any] = {"buckets": (16, ROW)} if buckets else {"sequence_length": ROW}
-    limits = {"max_documents_per_row": most, "document_multiple": multiple}
-    packtool.pack(store, rows, strategy=strategy, index_only=True, **lengths, **limits)
+    limits = {"max_documents_per_row": most, "document_multiple": multiple, "index_only": True}
+    rows = packed(strategy=strategy, **limits, **({"buckets": (16, ROW)} if buckets else {}))
     batch: dict[str, Any] = {"batch_tokens": 256} if buckets else {"batch_size": 4}
     for options in ({}, {"repack": True}):
         loader = Loader(rows, pad_cu_seqlens=most, epochs=2, **batch, **options)
@@ -73,14 +78,14 @@ def test_a_limit_of_documents_is_room_enough(store: Path, strategy: str, most: i
     ],
     ids=lambda options: "-".join(map(str, options.values())),
 )
-def test_rows_without_a_limit_are_counted(store: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+def test_rows_without_a_limit_are_counted(packed: Callable[..., Path], options: dict[str, Any]) -> None:
     """The smallest room that is taken is enough for every batch; whether padding lies in between, or is left apart."""
-    packtool.pack(store, tmp_path / "rows", sequence_length=ROW, **options)
+    rows = packed(**options)
     for fields in (None, ("input_ids", "cu_seqlens")):
         taken = 1
         while True:
             try:
-                loader = Loader(tmp_path / "rows", batch_size=1, shuffle=False, pad_cu_seqlens=taken, fields=fields)
+                loader = Loader(rows, batch_size=1, shuffle=False, pad_cu_seqlens=taken, fields=fields)
                 break
             except UsageError as error:
                 assert str(error).startswith(f"pad_cu_seqlens: room for {taken} document")  # noqa: PT017
@@ -88,7 +93,7 @@ def test_rows_without_a_limit_are_counted(store: Path, tmp_path: Path, options: 
                 assert between or f"or pack with max_documents_per_row={taken}." in str(error)  # noqa: PT017
                 taken += 1
         assert len(shapes(loader, 1)) == 1
-        blend = packtool.Blend({"one": tmp_path / "rows"})
+        blend = packtool.Blend({"one": rows})
         fields_of_blend = None if fields is None else (*fields, "source")
         assert len(shapes(Loader(blend, pad_cu_seqlens=taken, fields=fields_of_blend), 1)) == 1
         if taken > 1:
@@ -97,14 +102,12 @@ def test_rows_without_a_limit_are_counted(store: Path, tmp_path: Path, options: 
 
 
 @pytest.mark.parametrize("value", [0, -1, True, "8", 1.5])
-def test_what_is_no_number_of_documents(store: Path, tmp_path: Path, value: Any) -> None:
-    packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=ROW)
+def test_what_is_no_number_of_documents(rows: Path, value: Any) -> None:
     with pytest.raises(UsageError, match=f"pad_cu_seqlens: {value!r} is not a number of documents"):
-        Loader(tmp_path / "rows", pad_cu_seqlens=value)
+        Loader(rows, pad_cu_seqlens=value)
 
 
-def test_rows_that_are_one_sequence_each_need_no_room(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=ROW)
-    loader = Loader(tmp_path / "rows", batch_size=4, pad_cu_seqlens=1, documents=False)
+def test_rows_that_are_one_sequence_each_need_no_room(rows: Path) -> None:
+    loader = Loader(rows, batch_size=4, pad_cu_seqlens=1, documents=False)
     assert shapes(loader, 4) == {(9,)}
-    assert len(next(iter(Loader(tmp_path / "rows", pad_cu_seqlens=1, fields=("input_ids",)))))
+    assert len(next(iter(Loader(rows, pad_cu_seqlens=1, fields=("input_ids",)))))

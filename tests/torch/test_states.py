@@ -9,11 +9,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import packtool
-from tests.stores import write_store
+from tests.making import Make, drawn_lengths
+from tests.reading.opening import sources_of
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -25,27 +25,22 @@ Read = list[list[int]]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("states")
-    for number, (name, documents) in enumerate({"web": 300, "code": 200}.items()):
-        lengths = np.random.default_rng(number).integers(2, 30, documents).tolist()
-        write_store(root / f"{name}-store", lengths, first=1000 * number)
-        options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 16, "index_only": name == "code"}
-        packtool.pack(root / f"{name}-store", root / name, **options)
-    packtool.pack(root / "web-store", root / "several", strategy="buckets", buckets=(8, 16, 32))
-    return root
+def place(make: Make) -> dict[str, Path]:
+    """Datasets by name."""
+    several = make(drawn_lengths(300, 29), several={"strategy": "buckets", "buckets": (8, 16, 32)}) / "several"
+    return {**sources_of(make, {"web": 300, "code": 200}, code={"index_only": True}), "several": several}
 
 
-KINDS: dict[str, Callable[[Path], tuple[Any, dict[str, Any]]]] = {
-    "dataset": lambda place: (place / "web", {"batch_size": 8, "epochs": 2}),
-    "repacked": lambda place: (place / "code", {"batch_size": 8, "repack": True}),
-    "several": lambda place: (place / "several", {"batch_tokens": 128}),
+KINDS: dict[str, Callable[[dict[str, Path]], tuple[Any, dict[str, Any]]]] = {
+    "dataset": lambda place: (place["web"], {"batch_size": 8, "epochs": 2}),
+    "repacked": lambda place: (place["code"], {"batch_size": 8, "repack": True}),
+    "several": lambda place: (place["several"], {"batch_tokens": 128}),
     "blend": lambda place: (blend(place), {"batch_size": 80}),
 }
 
 
-def blend(place: Path) -> packtool.Blend:
-    return packtool.Blend({name: place / name for name in ("web", "code")}, STAGES, rows=9000)
+def blend(place: dict[str, Path]) -> packtool.Blend:
+    return packtool.Blend({name: place[name] for name in ("web", "code")}, STAGES, rows=9000)
 
 
 def through_dcp(state: dict[str, Any], new: Loader, tmp_path: Path) -> None:
@@ -80,7 +75,7 @@ def rows(batches: Any) -> list[Any]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("when", ["inside", "skipped", "reweighted", "out"])
 @pytest.mark.filterwarnings("ignore")  # what distributed checkpoints get warnings for; and that a run has ended
-def test_a_new_loader_goes_on(place: Path, tmp_path: Path, kind: str, when: str) -> None:
+def test_a_new_loader_goes_on(place: dict[str, Path], tmp_path: Path, kind: str, when: str) -> None:
     source, options = KINDS[kind](place)
     loader = Loader(source, **options)
     list(islice(loader, {"out": 10**6}.get(when, 7)))
@@ -108,7 +103,7 @@ def test_a_new_loader_goes_on(place: Path, tmp_path: Path, kind: str, when: str)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.filterwarnings("ignore")  # what torchdata itself gets warnings for
-def test_in_a_stateful_dataloader(place: Path, kind: str, workers: int) -> None:
+def test_in_a_stateful_dataloader(place: dict[str, Path], kind: str, workers: int) -> None:
     stateful = pytest.importorskip("torchdata.stateful_dataloader")
     source, options = KINDS[kind](place)
     size = options.pop("batch_size", None)

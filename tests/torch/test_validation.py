@@ -14,25 +14,14 @@ from hypothesis import strategies as st
 
 import packtool
 from packtool.errors import UsageError
+from tests.making import Make
 from tests.stores import TOKENIZER, document_loss, write_store
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
 
 from packtool.torch import Loader, ValidationLoader  # noqa: E402
-from tests.torch.test_frameworks import lightning_model, lightning_trainer, transformers_trainer  # noqa: E402
-
-LENGTHS = np.random.default_rng(3).integers(1, 60, 203).tolist()
-
-
-@pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("validation")
-    write_store(place / "store", LENGTHS)
-    packtool.pack(place / "store", place / "rows", strategy="bfd", sequence_length=64)
-    packtool.pack(place / "store", place / "buckets", strategy="buckets", buckets=(16, 32, 64))
-    packtool.shuffle(place / "buckets", place / "batches", method="bucket", batch_tokens=256)
-    return place / "rows"
+from tests.torch.test_frameworks import lightning_model, lightning_trainer  # noqa: E402
 
 
 def ids(batches: Any) -> list[list[int]]:
@@ -55,6 +44,7 @@ def test_a_whole_pass_each_time(rows: Path) -> None:
 
 
 def test_the_first_batches_each_time(rows: Path) -> None:
+    """Of rows of one length, and of several."""
     valid = ValidationLoader(rows, batch_size=16, batches=3)
     stored = packtool.open(rows)[:48].tolist()
     for taken in (3, 1, 3):
@@ -62,24 +52,20 @@ def test_the_first_batches_each_time(rows: Path) -> None:
     assert ids(valid) == stored
     assert len(valid) == 3
     assert repr(valid).startswith("<packtool validation: 3 of 7 batches, <packtool loader: rank 0 of 1, ")
-
-
-def test_rows_of_several_lengths(rows: Path) -> None:
-    valid = ValidationLoader(rows.parent / "batches", batches=5)
-    first = [batch["input_ids"].tolist() for batch in valid]
-    assert first == [batch.tolist() for batch in packtool.open(rows.parent / "batches")[:5]]
-    assert [batch["input_ids"].tolist() for batch in valid] == first
+    several = ValidationLoader(rows.with_name("batches"), batches=5)
+    wanted = [batch.tolist() for batch in packtool.open(rows.with_name("batches"))[:5]]
+    for _ in range(2):
+        assert [batch["input_ids"].tolist() for batch in several] == wanted
 
 
 @pytest.fixture(scope="module")
-def sets(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+def sets(make: Make) -> dict[int, Path]:
     """Datasets of so many rows, each of which says by its tokens which it is; in half of them not all tokens train."""
-    place, made = tmp_path_factory.mktemp("sets"), {}
-    for count in (1, 2, 3, 7, 16, 29):
-        store = write_store(place / f"store-{count}", [8] * count, loss=document_loss if count % 2 else None)
-        made[count] = place / f"rows-{count}"
-        packtool.pack(store, made[count], strategy="concat", sequence_length=8, shuffle=False)
-    return made
+    options = {"strategy": "concat", "sequence_length": 8, "shuffle": False}
+    return {
+        count: make([8] * count, {"loss": document_loss if count % 2 else None}, rows=options) / "rows"
+        for count in (1, 2, 3, 7, 16, 29)
+    }
 
 
 FIELDS = ("input_ids", "labels", "loss_mask", "position_ids", "cu_seqlens")
@@ -188,11 +174,11 @@ def test_each_dataset_of_a_blend_has_stores_of_its_own(tmp_path: Path) -> None:
     assert len(list(ValidationLoader(packtool.Blend(sources)))) == 3 + 3  # type: ignore[arg-type]
 
 
-def test_what_does_not_validate_together(sets: dict[int, Path], tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store", [8], tokenizer=msgspec.structs.replace(TOKENIZER, sha256="1" * 64))
-    packtool.pack(store, tmp_path / "other", strategy="concat", sequence_length=8)
-    with pytest.raises(UsageError, match=r"other has other tokens than .*rows-7, by another tokenizer\. Tokenize all"):
-        ValidationLoader([sets[7], tmp_path / "other"])
+def test_what_does_not_validate_together(sets: dict[int, Path], make: Make) -> None:
+    by_another = {"tokenizer": msgspec.structs.replace(TOKENIZER, sha256="1" * 64)}
+    other = make([8], by_another, other={"strategy": "concat", "sequence_length": 8}) / "other"
+    with pytest.raises(UsageError, match=r"other has other tokens than .*rows, by another tokenizer\. Tokenize all"):
+        ValidationLoader([sets[7], other])
     with pytest.raises(UsageError, match=r"sources.b: b has no path, so it can't be read\. Give it one, or leave it"):
         ValidationLoader(packtool.Blend({"a": sets[7], "b": {}}))
     with pytest.raises(
@@ -227,15 +213,3 @@ def test_lightning_validates_on_the_same_rows(rows: Path, tmp_path: Path, batche
     stored = packtool.open(rows)[: 48 if batches else None].tolist()
     assert seen["validate", 0] == ids(islice(valid, 2)) + stored
     assert seen["validate", 1] == seen["validate", 2] == stored
-
-
-@pytest.mark.parametrize("batches", [None, 3])
-def test_transformers_validates_on_the_same_rows(rows: Path, tmp_path: Path, batches: int | None) -> None:
-    validated: list[list[int]] = []
-    valid = ValidationLoader(rows, batch_size=16, batches=batches, fields=("input_ids", "labels"))
-    options = {"max_steps": 6, "eval_strategy": "steps", "eval_steps": 2, "save_strategy": "no"}
-    loader = Loader(rows, batch_size=16, fields=("input_ids", "labels"))
-    trained: list[list[int]] = []
-    transformers_trainer(loader, tmp_path, trained, valid=valid, validated=validated, **options).train()
-    assert validated == 3 * packtool.open(rows)[: 48 if batches else None].tolist()
-    assert trained == packtool.open(rows).epoch(0)[:96].tolist()

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import packtool
-from tests.stores import write_store
+from tests.making import Make
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
@@ -41,11 +40,10 @@ def runs(process: int) -> bool:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 @pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
-def test_workers_end_with_the_process_that_trains(tmp_path: Path, start: str) -> None:
-    write_store(tmp_path / "store", [4000, 2000, 3000, 900] * 40)
-    packtool.pack(tmp_path / "store", tmp_path / "rows", strategy="bfd", sequence_length=4096)
+def test_workers_end_with_the_process_that_trains(make: Make, tmp_path: Path, start: str) -> None:
+    rows = make([4000, 2000, 3000, 900] * 40, rows={"strategy": "bfd", "sequence_length": 4096}) / "rows"
     (tmp_path / "train.py").write_text(TRAIN)
-    command = [sys.executable, "-W", "ignore", str(tmp_path / "train.py"), str(tmp_path / "rows"), start]
+    command = [sys.executable, "-W", "ignore", str(tmp_path / "train.py"), str(rows), start]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as training:
         workers = [int(each) for each in training.stdout.readline().split()]
         training.send_signal(signal.SIGKILL)
