@@ -25,33 +25,33 @@ def described(pieces: list[Piece]) -> list[tuple[float, float, list[float], list
     return [(each.first, each.last, each.begin.round(6).tolist(), each.end.round(6).tolist()) for each in pieces]
 
 
-def test_weights_hold_until_the_next_stage_in_any_unit() -> None:
-    assert described(pieces_of([stage(0, 8, 2, 0), stage(60, 0, 0.5, 0.5)], NAMES, 100)) == [
-        (0, 60, [0.8, 0.2, 0], [0.8, 0.2, 0]),
-        (60, 100, [0, 0.5, 0.5], [0, 0.5, 0.5]),
-    ]
+A, TO_B = stage(0, 1, 0, 0), stage(100, 0, 1, 0, reached=200)
+RAMP = (100, 200, [1, 0, 0], [0, 1, 0])
 
 
-def test_a_ramp_goes_from_what_was_to_what_will_be() -> None:
-    half = stage(100, 0, 1, 0, reached=200)
-    assert described(pieces_of([stage(0, 1, 0, 0), half], NAMES, 200))[1:] == [(100, 200, [1, 0, 0], [0, 1, 0])]
-    assert described(pieces_of([stage(0, 1, 0, 0), half], NAMES, 300))[1:] == [
-        (100, 200, [1, 0, 0], [0, 1, 0]),
-        (200, 300, [0, 1, 0], [0, 1, 0]),
-    ]
-
-
-def test_a_ramp_that_is_cut_is_as_steep_and_the_next_begins_where_it_was() -> None:
-    stages = [stage(0, 1, 0, 0), stage(100, 0, 1, 0, reached=200), stage(150, 0, 0, 1, reached=250)]
-    assert described(pieces_of(stages, NAMES, 250))[1:] == [
-        (100, 150, [1, 0, 0], [0.5, 0.5, 0]),
-        (150, 250, [0.5, 0.5, 0], [0, 0, 1]),
-    ]
-
-
-def test_the_end_of_the_run_cuts_stages_and_ramps() -> None:
-    stages = [stage(0, 1, 0, 0), stage(100, 0, 1, 0, reached=200), stage(400, 0, 0, 1)]
-    assert described(pieces_of(stages, NAMES, 150))[1:] == [(100, 150, [1, 0, 0], [0.5, 0.5, 0])]
+@pytest.mark.parametrize(
+    ("stages", "samples", "last"),
+    [
+        # Weights hold until the next stage, in any unit.
+        (
+            [stage(0, 8, 2, 0), stage(60, 0, 0.5, 0.5)],
+            100,
+            [(0, 60, [0.8, 0.2, 0], [0.8, 0.2, 0]), (60, 100, [0, 0.5, 0.5], [0, 0.5, 0.5])],
+        ),
+        # A ramp goes from what was to what will be.
+        ([A, TO_B], 200, [RAMP]),
+        ([A, TO_B], 300, [RAMP, (200, 300, [0, 1, 0], [0, 1, 0])]),
+        # One that is cut is as steep, and the next begins where it was; the end of the run cuts it, too.
+        (
+            [A, TO_B, stage(150, 0, 0, 1, reached=250)],
+            250,
+            [(100, 150, [1, 0, 0], [0.5, 0.5, 0]), (150, 250, [0.5, 0.5, 0], [0, 0, 1])],
+        ),
+        ([A, TO_B, stage(400, 0, 0, 1)], 150, [(100, 150, [1, 0, 0], [0.5, 0.5, 0])]),
+    ],
+)
+def test_stages_are_straight_lines(stages: list[Stage], samples: int, last: list[object]) -> None:
+    assert described(pieces_of(stages, NAMES, samples))[-len(last) :] == last
 
 
 def test_a_source_that_stops_leaves_its_share_to_the_others() -> None:

@@ -29,7 +29,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def drawn_packing(data: st.DataObject, place: Path, name: str) -> tuple[list[Path], dict[str, Any]]:
-    """Draw options of a strategy and a mixture, and write the stores that are packed."""
+    """Draw options of a strategy and a choice of documents, and write the stores that are packed."""
     size = data.draw(st.sampled_from([8, 16, 33]))
     multiple = 1
     if data.draw(st.booleans(), label="at multiples"):

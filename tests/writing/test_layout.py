@@ -26,14 +26,7 @@ class Grid(Plan):
         )
 
     def segments(self, units: Numbers) -> Segments:
-        count = len(units)
-        return Segments(
-            np.asarray(units, np.int64),
-            np.zeros(count, np.int64),
-            np.full(count, 4),
-            np.zeros(count, np.int64),
-            np.arange(count + 1),
-        )
+        return segments([[(unit, 0, 4, 0)] for unit in units.tolist()])
 
 
 def test_padding_goes_where_a_unit_falls_short_and_where_the_last_row_does() -> None:
@@ -45,13 +38,9 @@ def test_padding_goes_where_a_unit_falls_short_and_where_the_last_row_does() -> 
 
 
 def test_pieces_that_continue_each_other_become_one_but_not_across_rows() -> None:
-    rows = segments([[(5, 0, 2, 0), (5, 2, 3, 0), (5, 6, 1, 0)], [(5, 7, 2, 0)]])
-    assert listed(merge(rows)) == [[(5, 0, 5, 0), (5, 6, 1, 0)], [(5, 7, 2, 0)]]
-
-
-def test_a_repeated_piece_does_not_continue_the_one_before() -> None:
-    rows = segments([[(5, 0, 2, 0), (5, 2, 3, 1)]])
-    assert listed(merge(rows)) == [[(5, 0, 2, 0), (5, 2, 3, 1)]]
+    repeated = [(5, 0, 2, 0), (5, 2, 3, 1)]  # does not continue the one before
+    rows = segments([[(5, 0, 2, 0), (5, 2, 3, 0), (5, 6, 1, 0)], [(5, 7, 2, 0)], repeated])
+    assert listed(merge(rows)) == [[(5, 0, 5, 0), (5, 6, 1, 0)], [(5, 7, 2, 0)], repeated]
 
 
 def test_atoms_of_varying_size_move_as_wholes() -> None:

@@ -1,9 +1,8 @@
-"""Plans beyond memory: the same, and on disk."""
+"""Plans beyond memory: on disk, and sent to other processes. `test_same_rows.py` says that they are the same."""
 
 from __future__ import annotations
 
 import gc
-import json
 import tracemalloc
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -19,20 +18,6 @@ from packtool.planning.packing import STRATEGIES, PackOptions, windows
 from packtool.writing import array_files, planning
 from packtool.writing.memory import Budget
 from tests.stores import write_store
-from tests.test_golden import RECORDED, make
-
-
-@pytest.fixture
-def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("packtool.writing.memory.DOCUMENT_BYTES", 1 << 50)
-    monkeypatch.setattr(array_files, "LARGE", 1)
-
-
-@pytest.mark.usefixtures("on_disk")
-def test_the_bytes_of_every_strategy(tmp_path: Path) -> None:
-    recorded, found = json.loads(RECORDED.read_text(encoding="utf-8")), make(tmp_path)
-    assert {name: digest for name, digest in found.items() if digest != recorded[name]} == {}
-    assert not list(tmp_path.rglob("unfinished"))
 
 
 def test_plans_of_other_processes_outlive_what_was_sent_to_these(

@@ -1,6 +1,7 @@
 """The worked examples of `concat`, down to the token."""
 
 import numpy as np
+import pytest
 
 from packtool.planning.packing import PackOptions, plan
 from tests.planning.packing.tokens import render
@@ -14,22 +15,20 @@ def concat(sequence_length: int, atom_size: int, remainder: str = "pad", lengths
     return only
 
 
-def test_atoms_of_a_row():
-    assert render(concat(4, 4), LENGTHS) == ["a0 a1 a2 a3", "aE b0 bE c0", "c1 c2 c3 c4", "cE . . ."]
-
-
-def test_atoms_below_a_row_are_joined_in_their_new_order():
-    only = concat(4, 2)
-    assert (only.atoms, only.movable_atoms) == (7, 6)
-    order = np.array([5, 4, 3, 2, 1, 0, 6])
-    assert render(only, LENGTHS, order) == ["c3 c4 c1 c2", "bE c0 aE b0", "a2 a3 a0 a1", "cE . . ."]
-
-
-def test_atoms_above_a_row_are_cut_and_stay_together():
-    only = concat(2, 4)
-    assert (only.rows, only.atoms, only.movable_atoms) == (7, 4, 3)
-    order = np.array([2, 0, 1, 3])
-    assert render(only, LENGTHS, order) == ["c1 c2", "c3 c4", "a0 a1", "a2 a3", "aE b0", "bE c0", "cE ."]
+@pytest.mark.parametrize(
+    ("sequence_length", "atom_size", "order", "rows"),
+    [
+        (4, 4, None, ["a0 a1 a2 a3", "aE b0 bE c0", "c1 c2 c3 c4", "cE . . ."]),
+        # Atoms below a row are joined in their new order.
+        (4, 2, [5, 4, 3, 2, 1, 0, 6], ["c3 c4 c1 c2", "bE c0 aE b0", "a2 a3 a0 a1", "cE . . ."]),
+        # Atoms above a row are cut, and stay together.
+        (2, 4, [2, 0, 1, 3], ["c1 c2", "c3 c4", "a0 a1", "a2 a3", "aE b0", "bE c0", "cE ."]),
+    ],
+)
+def test_atoms(sequence_length: int, atom_size: int, order: list[int] | None, rows: list[str]) -> None:
+    only = concat(sequence_length, atom_size)
+    assert only.movable_atoms == only.atoms - 1
+    assert render(only, LENGTHS, None if order is None else np.array(order)) == rows
 
 
 def test_a_last_atom_of_whole_rows_stays_last_too():
