@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from packtool.cli.commands import COMMANDS
 from packtool.options.declare import declared
 from packtool.options.pack import PackArguments
 from packtool.options.shared import Terminal
-from tests.cli.running import ENVIRONMENT
+from tests.cli.running import ENVIRONMENT, packtool
 from tests.shell import Shell
 
 
@@ -84,7 +82,5 @@ def test_what_a_strategy_decides_can_be_turned_off() -> None:
 def test_completion(typed: str, completed: list[str]) -> None:
     words = {"_PACKTOOL_COMPLETE": "complete_bash", "COMP_WORDS": f"packtool {typed}"}
     environment = {**ENVIRONMENT, **words, "COMP_CWORD": str(len(typed.split()))}
-    command = [sys.executable, "-m", "packtool"]
-    result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert result.stdout.split() == completed
-    assert result.stderr == ""
+    result = packtool(env=environment)
+    assert (result.stdout.split(), result.stderr) == (completed, "")

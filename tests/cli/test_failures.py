@@ -10,9 +10,8 @@ import pty
 import re
 import resource
 import struct
-import subprocess
-import sys
 import termios
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ import pytest
 from packtool.cli import failures, run
 from packtool.errors import DataError
 from packtool.warnings import warn
-from tests.cli.running import ENVIRONMENT
+from tests.cli.running import ENVIRONMENT, packtool
 from tests.shell import Shell
 from tests.stores import amended, write_store
 
@@ -86,9 +85,8 @@ def test_an_output_that_is_there_is_called_what_it_is(place: Path, shell: Shell)
 def test_messages_break_between_words_on_a_terminal(place: Path) -> None:
     terminal, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
-    command = [sys.executable, "-m", "packtool", "info", "a-name-that-is-longer-than-the-terminal-is-wide"]
-    environment = {name: value for name, value in ENVIRONMENT.items() if name != "COLUMNS"}
-    subprocess.run(command, stderr=child, stdin=child, env={**environment, "COLUMNS": "40"}, check=False)
+    name = "a-name-that-is-longer-than-the-terminal-is-wide"
+    packtool("info", name, stderr=child, stdin=child, env={**ENVIRONMENT, "COLUMNS": "40"})
     os.close(child)
     assert os.read(terminal, 10_000).decode().split("\r\n") == [
         "packtool: error[missing-input]:",
@@ -126,8 +124,7 @@ def test_warnings_have_codes_and_quiet_silences_them(
 @pytest.mark.parametrize(("command", "json_too"), [("stats", []), ("info", ["--json"]), ("verify", [])])
 def test_results_that_can_not_be_printed(place: Path, command: str, json_too: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
-        typed = [sys.executable, "-m", "packtool", command, "store", *json_too]
-        done = subprocess.run(typed, stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, check=False)
+        done = packtool(command, "store", *json_too, stdout=full)
     said = "packtool: error[disk-full]: no space left on the device. Free some space and run the command again.\n"
     assert (done.returncode, done.stderr) == (1, said)
 
@@ -226,15 +223,9 @@ def test_a_bug_is_not_explained(error: Exception, monkeypatch: pytest.MonkeyPatc
 def test_a_limit_on_the_size_of_files_is_named_with_the_file(here: Path, limit: int) -> None:
     """`ulimit -f`: whichever file reaches it first, whoever writes it."""
     write_store(here / "store", [9] * 5000)
+    within = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limit, limit))
     for command in ("pack store -o out --strategy bfd -L 16 -j 1", "export store -o out -f parquet"):
-        done = subprocess.run(
-            [sys.executable, "-m", "packtool", *command.split(), "-q", "--overwrite"],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=ENVIRONMENT,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
-        )
+        done = packtool(*command.split(), "-q", "--overwrite", preexec_fn=within)
         assert done.returncode == 1
         assert re.fullmatch(
             r"packtool: error\[file-too-large\]: \S*out/\S+: larger than ulimit -f allows, [\d.]+ kB\. Raise the "

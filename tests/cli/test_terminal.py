@@ -12,7 +12,7 @@ import pytest
 
 from packtool.cli import run
 from tests.cli.running import ENVIRONMENT, packtool
-from tests.shell import Shell
+from tests.shell import Shell, python
 from tests.stores import load
 
 
@@ -33,8 +33,7 @@ def test_a_reader_that_leaves_early_is_no_error(place: Path) -> None:
     receiver, sender = os.pipe()
     os.close(receiver)
     for arguments in (["pack", "--help"], ["info", "store", "--json"]):
-        command = [sys.executable, "-m", "packtool", *arguments]
-        result = subprocess.run(command, stdout=sender, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, check=False)
+        result = packtool(*arguments, stdout=sender)
         assert (result.returncode, result.stderr) == (141, "")
     os.close(sender)
 
@@ -49,9 +48,8 @@ def test_streams_that_are_closed(place: Path, arguments: str, status: int) -> No
 
 
 def test_a_terminal_that_lacks_characters(place: Path) -> None:
-    command = [sys.executable, "-m", "packtool", "pack", "store", "-o", "p", "--strategy", "concat", "-L", "16"]
-    environment = {**ENVIRONMENT, "PYTHONIOENCODING": "latin-1"}
-    result = subprocess.run(command, capture_output=True, env=environment, check=False)
+    words = ["pack", "store", "-o", "p", "--strategy", "concat", "-L", "16"]
+    result = packtool(*words, env={**ENVIRONMENT, "PYTHONIOENCODING": "latin-1"}, text=False)
     assert (result.returncode, result.stderr) == (0, b"")
     assert b"\x1b" not in result.stdout, "no colour unless on a terminal"
     assert max(map(len, result.stdout.splitlines())) <= 80
@@ -59,8 +57,7 @@ def test_a_terminal_that_lacks_characters(place: Path) -> None:
 
 def test_a_command_that_was_loaded_hides_nothing() -> None:
     code = "import packtool.cli as cli; print([cli.run([name, '--help']) for name in ('run', 'import', 'run')])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.splitlines()[-1] == "[0, 0, 0]"
+    assert python(code).splitlines()[-1] == "[0, 0, 0]"
 
 
 def test_quiet_says_nothing_and_verbose_what_is_done(place: Path, shell: Shell) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import subprocess
-import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,7 @@ from packtool.errors import PacktoolError
 from packtool.formats.token_store import TokenStore
 from packtool.text.corpus import blocks
 from packtool.warnings import PacktoolWarning
-from tests.shell import Shell
+from tests.shell import Shell, python
 from tests.stores import contents
 
 TEXTS = [f"document number {n}, " * (1 + n % 5) for n in range(60)]
@@ -182,7 +180,7 @@ def test_ids_need_no_encoder(tmp_path: Path) -> None:
         "packtool.tokenize('a.jsonl', 'x', ids_field='ids', dry_run=True)\n"
         "assert 'tokenizers' not in sys.modules, 'loaded here'\n"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path)
+    python(script, cwd=tmp_path)
     assert TokenStore(tmp_path / "2").documents == 2000
 
 

@@ -26,12 +26,11 @@ LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12]
 PACK = {"strategy": "bfd", "sequence_length": 16, "shard_tokens": 64}
 
 
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bucket:
+@pytest.fixture(autouse=True)
+def store(monkeypatch: pytest.MonkeyPatch, bucket: Bucket, tmp_path: Path) -> None:
+    """A store here and in the bucket, and a cache of the test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    made = Bucket(monkeypatch)
-    made.put_all(write_store(tmp_path / "store", LENGTHS), "store")
-    return made
+    bucket.put_all(write_store(tmp_path / "store", LENGTHS), "store")
 
 
 def require_same(bucket: Bucket, path: str, directory: Path) -> None:
@@ -201,8 +200,7 @@ def test_shards_that_will_be_fetched_again_and_again_are_told(bucket: Bucket, tm
 
 
 @pytest.fixture
-def places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Place]:
-    bucket = Bucket(monkeypatch)
+def places(bucket: Bucket, tmp_path: Path) -> list[Place]:
     for name in ("one", "two"):
         bucket.put_all(write_store(tmp_path / name, [5, 6, 7] * 7), name)
     return [StorePlace(f"s3://bucket/{name}") for name in ("one", "two")]

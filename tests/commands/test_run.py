@@ -158,9 +158,10 @@ def test_an_output_of_another_command_is_refused_first(place: Path) -> None:
     assert not (place / "out" / "concat").exists()
 
 
-def test_a_pipeline_at_a_url_has_the_bytes_of_a_local_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipeline_at_a_url_has_the_bytes_of_a_local_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: Bucket
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    bucket = Bucket(monkeypatch)
     (tmp_path / "c.jsonl").write_text("".join(json.dumps({"text": f"a river {n}"}) + "\n" for n in range(300)))
     (tmp_path / "p.toml").write_text(
         '[tokenize]\n[pack]\nstrategy = "bfd"\nsequence_length = 32\n[shuffle]\nepoch = 2\n[stats]\n'

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +21,9 @@ import packtool
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.token_store import TokenStore
+from packtool.text.corpus.read import SpanReader
 from packtool.warnings import PacktoolWarning
+from tests.shell import Shell
 from tests.stores import contents
 from tests.text.tokenizing.runs import (
     ASSET,
@@ -125,22 +129,16 @@ def test_empty_files_give_an_empty_store(tmp_path: Path) -> None:
     assert TokenStore(result.path).lengths().tolist() == []
 
 
-def test_standard_input(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "packtool", "tokenize", "-", "-o", "o", "--json", "--workers", "1"]
-    command += ["--tokenizer", str(ASSET)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(packtool.__file__).parents[1])}
-    raw = gzip.compress(jsonl(TEXTS))
-    done = subprocess.run(command, input=raw, cwd=tmp_path, env=environment, capture_output=True, check=True)
-    shown = json.loads(done.stdout)
-    assert shown["schema_version"] == 1
-    assert shown["counts"]["documents"] == len(TEXTS)
-    assert b"--special-tokens text" in done.stderr
-    assert documents(tmp_path / "o") == reference(TEXTS)
-    manifest = manifests.read(tmp_path / "o")
-    assert manifest.inputs[0].name == "-"
-    assert sorted(p.name for p in (tmp_path / "o").iterdir())[-1] == "tokens-00000-000.npy"
-    assert "can't be resumed" in fails(UsageError, "-", tmp_path / "p", resume=True)
-    assert "named twice" in fails(UsageError, ["-", "-"], tmp_path / "p")
+def test_standard_input(here: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(jsonl(TEXTS)))))
+    shown = json.loads(shell("tokenize", "-", "-o", "o", "--json", "--workers", "1", "--tokenizer", ASSET))
+    assert (shown["schema_version"], shown["counts"]["documents"]) == (1, len(TEXTS))
+    assert "--special-tokens text" in shell.err
+    assert documents(Path("o")) == reference(TEXTS)
+    assert manifests.read(Path("o")).inputs[0].name == "-"
+    assert sorted(path.name for path in Path("o").iterdir())[-1] == "tokens-00000-000.npy"
+    assert "can't be resumed" in fails(UsageError, "-", Path("p"), resume=True)
+    assert "named twice" in fails(UsageError, ["-", "-"], Path("p"))
 
 
 def test_standard_input_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
@@ -181,30 +179,22 @@ def test_what_was_begun_goes_on_with_the_same_options_and_files_alone(tmp_path: 
         run(tmp_path / "a.jsonl", tmp_path / "o", resume=True)
 
 
-GROWING = """
-import sys
-from packtool.text.corpus import blocks, read
-from packtool import tokenize
-if __name__ == "__main__":
-    blocks.SMALLEST = 20_000
-    original = read.SpanReader._batches
-    def grow(self, source):
-        with open(self._file.location, "ab") as file:
-            file.write(b'{"text": "one more"}\\n')
-        yield from original(self, source)
-    read.SpanReader._batches = grow
-    tokenize(sys.argv[1], sys.argv[2], workers=1)
-"""
-
-
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("lines", [10, 5000], ids=["whole", "divided"])
-def test_a_file_that_grows_while_it_is_read_is_an_error(tmp_path: Path, lines: int) -> None:
-    (tmp_path / "a.jsonl").write_bytes(jsonl(["some text"] * lines))
-    (tmp_path / "grow.py").write_text(GROWING)
-    command = [sys.executable, str(tmp_path / "grow.py"), str(tmp_path / "a.jsonl"), str(tmp_path / "o")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "a.jsonl: changed while the command was at work: it had" in done.stderr
-    assert not (tmp_path / "o" / "manifest.json").exists()
+def test_a_file_that_grows_while_it_is_read_is_an_error(
+    tmp_path: Path, lines: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(jsonl(["some text"] * lines))
+    batches = SpanReader._batches
+
+    def grow(reader: SpanReader, source: Any) -> Iterator[Any]:
+        with file.open("ab") as more:
+            more.write(b'{"text": "one more"}\n')
+        yield from batches(reader, source)
+
+    monkeypatch.setattr(SpanReader, "_batches", grow)
+    assert "a.jsonl: changed while the command was at work: it had" in fails(DataError, file, tmp_path / "o")
 
 
 def test_an_input_that_links_to_the_output(tmp_path: Path) -> None:
