@@ -29,19 +29,29 @@ def place(here: Path, make: Make) -> Path:
     return make([5, 9, 70], packed={"strategy": "concat", "sequence_length": 16}, at=here)
 
 
-def test_a_token_store(place: Path, shell: Shell) -> None:
-    text = shell("info", "store")
-    assert text.startswith("store: token store, whole\n  documents   3\n  tokens      84\n")
-    assert "\n  tokenizer   sha256 000000000000\n  EOS         <eos> (0)\n" in text
-    assert "  packtool pack store -o packed-2 --strategy bfd --sequence-length 128\n" in text
+SAID = {
+    "store": [
+        "store: token store, whole\n  documents   3\n  tokens      84\n",
+        "\n  tokenizer   sha256 000000000000\n  EOS         <eos> (0)\n",
+        "\n  packtool pack store -o packed-2 --strategy bfd --sequence-length 128\n",
+    ],
+    "packed": [
+        "packed: packed dataset, whole\n  strategy         concat\n  sequence length  16\n",
+        "\n  rows             6\n",
+        "\n  order            rows shuffled, seed 42\n",
+        "\n  packtool stats packed\n",
+    ],
+    "exported": ["exported: export, whole\n  written for  parquet\n  sequences    6\n", "\n  files        1\n"],
+}
 
 
-def test_a_packed_dataset(place: Path, shell: Shell) -> None:
-    text = shell("info", "packed")
-    assert text.startswith("packed: packed dataset, whole\n  strategy         concat\n  sequence length  16\n")
-    assert "  rows             6\n" in text
-    assert "  order            rows shuffled, seed 42\n" in text
-    assert "  packtool stats packed\n" in text
+@pytest.mark.parametrize("name", SAID)
+def test_a_whole_dataset(place: Path, shell: Shell, name: str) -> None:
+    packtool.export("packed", "exported", format="parquet")
+    text = shell("info", name)
+    assert text.startswith(SAID[name][0])
+    assert all(said in text for said in SAID[name])
+    assert ("shards" in text) == (name != "exported")
 
 
 def test_a_tokenizer(place: Path, shell: Shell) -> None:
@@ -100,14 +110,6 @@ def test_an_index_whose_store_is_gone_is_damaged(place: Path, shell: Shell) -> N
     assert text.startswith("index: packed dataset, damaged\n")
     assert "/store: the token store that the rows are gathered from is not there. " in text
     assert text.endswith("Next:\n  packtool verify index\n")
-
-
-def test_exports_and_mixtures(place: Path, shell: Shell) -> None:
-    packtool.export("packed", "exported", format="parquet")
-    text = shell("info", "exported")
-    assert text.startswith("exported: export, whole\n  written for  parquet\n  sequences    6\n")
-    assert "shards" not in text
-    assert "\n  files        1\n" in text
 
 
 PACKED = ["-o", "x", "--strategy", "bfd", "-L", "8"]

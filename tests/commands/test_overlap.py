@@ -124,14 +124,8 @@ def test_what_has_no_overlap_to_list_is_refused(
         with pytest.raises(PacktoolError) as raised:
             packtool.find(paths[store], overlap=paths[other])
         assert raised.value.code == code
-    for options, said in (
-        ({"record": "web.jsonl:1", "overlap": stores[1]}, "has no effect with overlap, which lists all documents"),
-        ({}, "neither a document nor overlap is given. Name a document by its id or FILE:LINE"),
-        ({"record": "web.jsonl:1", "tokens": 5}, "tokens: has no effect without overlap"),
-        ({"overlap": stores[1], "store": stores[0]}, "overlap: has no effect with store"),
-    ):
-        with pytest.raises(PacktoolError, match=said):
-            packtool.find(stores[0], **options)
+    with pytest.raises(PacktoolError, match=r"neither a document nor overlap is given\. Name a document by its id or"):
+        packtool.find(stores[0])
     monkeypatch.setattr("packtool.commands.overlap.machine_memory", lambda: 10_000)
     with pytest.raises(PacktoolError, match=r"half of this machine's memory is 5 kB\. Name the smaller store"):
         packtool.find(stores[0], overlap=stores[1])

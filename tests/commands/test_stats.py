@@ -112,7 +112,6 @@ LOST = r"run.json without manifest.json: a dataset that lost it"
         ("rows", {"compare": "all", "sequence_length": 8}, "packed dataset, but strategies are compared on documents"),
         ("rows", {"mix": {"store": 1}}, r"^mix: has no effect on packed datasets\. Leave it out: this dataset is"),
         ("store", {"text_field": "b"}, r"^text_field: has no effect on token stores\. Leave it out: this directory"),
-        ("store", {"batch_size": 0}, r"batch_size: 0 is out of range\. Give 1 or more\."),
         ("store", {"compare": "tetris"}, r"compare: there is no strategy 'tetris'\. Choose one of concat, .*, all"),
         ("store", {"compare": "concat"}, r"sequence_length: the strategy concat needs the length of a row\. Give seq"),
         ("store", {"sequence_length": 32}, r"^sequence_length: has no effect without compare\. Add compare=\"all\"\.$"),

@@ -99,17 +99,3 @@ def test_options_of_plans_are_compared() -> None:
 def test_what_an_option_lacks_is_named() -> None:
     assert missing("max_" + "bucket" + "_of") == ["used nowhere in packtool/", "in no test"]
     assert missing("value") == ["in no test"], "tests are full of the word, and pass no option of this name"
-
-
-@pytest.mark.parametrize(
-    ("source", "options"),
-    [
-        ("packtool.pack(store, seed=1)", {"seed"}),
-        ("PackArguments(store, seed=1)", {"seed"}),
-        ("piece(seed=1)", set()),
-        ("options = {'seed': 1, 'tokens': 2}", {"seed", "tokens"}),
-        ("message = {'seed': 1, 'value': 2}", set()),
-    ],
-)
-def test_an_option_is_tested_where_it_is_passed(source: str, options: set[str]) -> None:
-    assert passed(ast.parse(source)) == options
