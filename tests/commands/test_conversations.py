@@ -318,15 +318,7 @@ def test_options_of_conversations_need_some(tmp_path: Path, model: Path) -> None
 
 
 def test_info_counts_conversations_and_stats_says_what_to_do(tmp_path: Path) -> None:
-    source = tmp_path / "chats.jsonl"
-    lines = [
-        '{"messages": [{"role": "assistant", "content": "a"}]}',
-        '{"conversations": [{"from": "gpt", "value": "a"}]}',
-        '{"prompt": "a", "completion": "b"}',
-        '{"messages": []}',
-        '{"text": "a"}',
-    ]
-    source.write_text("\n".join(lines))
+    source = lines(tmp_path / "chats.jsonl", *TALKS, {"messages": []}, {"text": "a"})
     found = packtool.info(source)
     assert found.kind == "conversations"
     assert {name: count for name, count in found.facts.items() if name != "bytes"} == {
@@ -340,30 +332,21 @@ def test_info_counts_conversations_and_stats_says_what_to_do(tmp_path: Path) -> 
     assert following.startswith(
         f"packtool tokenize {source} -o tokens --tokenizer MODEL --on-error skip   renders the "
     )
-    for message, problem in (
-        ('{"role": "Agent", "content": "a"}', "message 1 has the role 'Agent', which templates do not know"),
-        ('{"role": "user", "content": "a"}', "no message of the assistant, to train on"),
+    (tmp_path / "folder").mkdir()
+    for role, problem in (
+        ("Agent", "message 1 has the role 'Agent', which templates do not know"),
+        ("user", "no message of the assistant, to train on"),
     ):
-        source.write_text(f'{{"messages": [{message}]}}')
-        assert packtool.info(source).facts["records that can't be used"] == f"1, such as: {problem}"
-        (tmp_path / "folder").mkdir(exist_ok=True)
-        shutil.copy(source, tmp_path / "folder" / "a.jsonl")
+        unread = lines(tmp_path / "folder" / "a.jsonl", {"messages": [{"role": role, "content": "a"}]})
+        assert packtool.info(unread).facts["records that can't be used"] == f"1, such as: {problem}"
         folder = packtool.info(tmp_path / "folder")
         assert (folder.facts["to tokenize it"], folder.next) == (f"{problem}: fix the conversations", [])
-    source.write_text('{"inputs": [1, 2], "targets": [3]}')
-    found = packtool.info(source)
-    assert found.facts["to tokenize it"].startswith(
-        "no text field 'text'; there are inputs, targets (read as jsonl): name"
-    )
-    source.write_text('{"prompt": "a", "completion": "b"}')
     with pytest.raises(UsageError) as error:
         packtool.stats(source)
     assert str(error.value) == (
         f"{source}: holds conversations, whose lengths depend on a chat template. Give tokenizer one that has a "
         "template; or tokenize them, and give stats the store."
     )
-    source.write_text('{"text": "a"}\n')
-    assert packtool.info(source).kind == "not written by packtool"
 
 
 def test_a_field_of_text_that_is_named_is_what_is_read(tmp_path: Path, model: Path) -> None:
