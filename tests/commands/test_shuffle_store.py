@@ -12,12 +12,10 @@ import packtool
 from packtool.errors import UsageError
 from packtool.formats.packed import PackedDataset
 from packtool.formats.token_store import TokenStore
-from packtool.planning.plan import offsets_of
 from packtool.reading.batch import IGNORED
 from packtool.reading.stream import Stream
 from tests.commands.rebuilt import rebuilt
 from tests.making import Make
-from tests.stores import document_loss, write_store
 
 LENGTHS = np.random.default_rng(1).integers(1, 90, 120).tolist()
 PARTIAL: dict[str, Any] = {"method": "partial", "batch_size": 4, "sequence_length": 32}
@@ -50,45 +48,6 @@ def test_rows_of_a_batch_go_on_in_the_lanes_of_the_stream(store: Path, tmp_path:
     assert packtool.verify(tmp_path / "rows").problems == []
     packtool.shuffle(store, tmp_path / "next", remainder=remainder, epoch=1, **PARTIAL)
     assert (PackedDataset(tmp_path / "next").buckets[0].tokens(0, ledger.rows) != rows).any()
-
-
-@pytest.mark.parametrize(("remainder", "index_only"), [("drop", False), ("pad", True)])
-def test_the_last_label_of_a_row_is_the_next_token_of_its_lane(
-    tmp_path: Path, remainder: str, index_only: bool
-) -> None:
-    generator = np.random.default_rng(3)
-    plain = write_store(tmp_path / "plain", LENGTHS)
-    masked = write_store(tmp_path / "masked", LENGTHS, loss=document_loss)
-    for store in (plain, masked):
-        rows = tmp_path / f"{store.name}-rows"
-        packtool.shuffle(store, rows, remainder=remainder, index_only=index_only, **PARTIAL)
-        for dataset in (packtool.open(rows), packtool.open(rows).epoch(1)):
-            lane = (dataset.manifest.ledger.output - dataset.manifest.ledger.padding) // 4
-            order = generator.permutation(len(dataset))
-            for across in (True, False):
-                batch = dataset.batch(order, train_across_documents=across)
-                labels = np.empty_like(batch["labels"])
-                labels[order] = batch["labels"]
-                trained = dataset.loss(slice(None))
-                for number in range(4):
-                    text, found = (each[number::4].reshape(-1)[:lane] for each in (dataset[:], labels))
-                    expected = np.append(text[1:].astype(np.int64), IGNORED)
-                    if trained is not None:
-                        expected[:-1][trained[number::4].reshape(-1)[1:lane] == 0] = IGNORED
-                    tables = [dataset.segments(row) for row in range(number, len(dataset), 4)]
-                    starts, lengths = (
-                        np.concatenate([table[name] for table in tables]).astype(np.int64)
-                        for name in ("start", "length")
-                    )
-                    places = offsets_of(lengths)[:-1]
-                    joined = np.concatenate([[False], starts[1:] != starts[:-1] + lengths[:-1]])
-                    if not across:
-                        begins = places[(starts == 0) & (places > 0) & (places < lane)]
-                        expected[begins - 1] = IGNORED
-                    # Where the lane was rotated, its end does not predict the rest of the document that it begins with.
-                    inside = places[joined & (starts > 0) & (places < lane)]
-                    expected[inside - 1] = IGNORED
-                    np.testing.assert_array_equal(found, expected)
 
 
 def test_the_last_place_of_a_row_of_a_lane_in_other_kinds_of_labels(store: Path, tmp_path: Path) -> None:

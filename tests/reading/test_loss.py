@@ -106,14 +106,18 @@ def test_a_dataset_without_the_column_trains_on_all(make: Make) -> None:
     assert batch["loss_mask"].tolist() == [[1.0] * 63 + [0.0]]
 
 
-@pytest.mark.parametrize("lengths", [[70, 5, 90, 33, 61, 8, 120, 44] * 4, [2000], [31] * 60])
+@pytest.mark.parametrize("lengths", [[70, 5, 90, 33, 61, 8, 120, 44] * 4, [2000], [31] * 61])
 @pytest.mark.parametrize("across", [True, False])
 @pytest.mark.parametrize("epoch", [0, 1, 2])
+@pytest.mark.parametrize(("remainder", "loss"), [("drop", None), ("pad", document_loss)])
 def test_a_target_goes_on_where_the_lane_does_or_begins_a_document(
-    make: Make, tmp_path: Path, lengths: list[int], across: bool, epoch: int
+    make: Make, tmp_path: Path, lengths: list[int], across: bool, epoch: int, remainder: str, loss: Any
 ) -> None:
     """In the partial shuffle rows go on in the next batch, but the end of a lane does not go on in its begin."""
-    packtool.shuffle(make(lengths) / "store", tmp_path / "rows", method="partial", sequence_length=32, batch_size=LANES)
+    store = make(lengths, {"loss": loss}) / "store"
+    trains = loss or (lambda document, length: [1] * length)
+    lanes: dict[str, Any] = {"method": "partial", "sequence_length": 32, "batch_size": LANES, "remainder": remainder}
+    packtool.shuffle(store, tmp_path / "rows", **lanes)
     dataset = packtool.open(tmp_path / "rows").epoch(epoch)
     stream = Stream(tmp_path / "rows", epochs=3, train_across_documents=across, fields=("input_ids", "labels"))
     batches = GlobalBatches(stream, LANES)
@@ -132,7 +136,8 @@ def test_a_target_goes_on_where_the_lane_does_or_begins_a_document(
         for place in range(len(tokens) - 1):
             (document, here), (following, there) = places[place], places[place + 1]
             goes_on = (following, there) == (document, here + 1)
-            is_target = goes_on or (across and there == 0)
+            is_target = following >= 0 and (goes_on or (across and there == 0))
+            is_target = is_target and trains(following, lengths[following])[there] == 1
             wraps += not goes_on and there != 0
             if place < len(found):
                 assert found[place] == (tokens[place + 1] if is_target else -100), (lane, place)
