@@ -1,9 +1,8 @@
-"""Datasets whose documents begin at multiples: batches recounted token by token, however the rows came about."""
+"""Datasets whose documents begin at multiples, and what is refused of them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,8 @@ import pytest
 
 import packtool
 from packtool.errors import UsageError
-from packtool.formats.packed import PackedDataset
-from packtool.formats.token_store import TokenStore
-from packtool.options.names import STRATEGIES
-from packtool.planning.plan import INSERTED_EOS, PADDING
+from packtool.planning.plan import PADDING
 from packtool.reading.stream import Stream
-from tests.commands.rebuilt import rebuilt
 from tests.making import Make
 from tests.stores import contents, load, rewrite
 
@@ -25,81 +20,14 @@ LENGTHS = np.random.default_rng(8).integers(1, 150, 90).tolist()
 MULTIPLE = 8
 
 
-def options_of(strategy: str) -> dict[str, Any]:
-    """Rows of multiples, and for `padding` and `concat` atoms shorter than a row."""
-    if strategy in ("buckets", "length-buckets"):
-        return {"strategy": strategy, "buckets": [64, 128], "document_multiple": MULTIPLE}
-    atoms = {"atom_size": 32} if strategy in ("concat", "padding") else {}
-    return {"strategy": strategy, "sequence_length": 64, "document_multiple": MULTIPLE, **atoms}
+ROWS: dict[str, Any] = {"strategy": "bfd", "sequence_length": 64, "document_multiple": MULTIPLE}
+STREAM = {**ROWS, "strategy": "concat"}
 
 
 @pytest.fixture
 def store(tmp_path: Path, make: Make) -> Path:
     """A store, and `rows` packed from it beside it."""
-    return make(LENGTHS, rows=options_of("bfd"), at=tmp_path) / "store"
-
-
-def recount(segments: list[Any]) -> tuple[list[int], list[int], int]:
-    """Own tokens of the documents in a row, where they begin in it, and the padding up to the next multiple after each.
-
-    Args:
-        segments: document, start, length and repeated of each.
-    """
-    own, begins, rounding, place = [], [], 0, 0
-    for document, _, length, _ in segments:
-        if document >= 0:
-            own.append(length)
-            begins.append(place)
-        elif document == INSERTED_EOS:
-            own[-1] += length
-        else:
-            assert document == PADDING
-            rounding += min(length, -place % MULTIPLE)
-        place += length
-    return own, begins, rounding
-
-
-def rows_with_batches(dataset: Any) -> Iterator[tuple[list[Any], dict[str, Any], int]]:
-    """The segments of each row, with the batch of that row alone and its length."""
-    for rows in [dataset.rows] if hasattr(dataset, "rows") else dataset.buckets.values():
-        for row in range(len(rows)):
-            yield rows.segments(row).tolist(), dataset.batch_of(rows, [row]), rows.sequence_length
-
-
-def check(dataset: Any) -> None:
-    """Hold the batches of a dataset against the recount of its rows, and the sums of these against its ledger."""
-    rounding = 0
-    for segments, batch, length in rows_with_batches(dataset):
-        own, begins, rounds = recount(segments)
-        rounding += rounds
-        assert all(begin % MULTIPLE == 0 for begin in begins)
-        assert batch["cu_seqlens"].tolist() == [0, *np.cumsum(own).tolist()]
-        assert batch["cu_seqlens_padded"].tolist() == [*begins, length]
-        assert batch["max_seqlen"] == max(own)
-        assert batch["max_seqlen_padded"] == max(np.diff([*begins, length]).tolist())
-        positions = batch["position_ids"][0]
-        for count, begin in zip(own, begins, strict=True):
-            assert positions[begin : begin + count].tolist() == list(range(count))
-        # Targets are those of the same row without padding between documents.
-        tokens = [t for n, b in zip(own, begins, strict=True) for t in batch["input_ids"][0][b : b + n].tolist()]
-        labels = [t for n, b in zip(own, begins, strict=True) for t in batch["labels"][0][b : b + n].tolist()]
-        assert labels == [*tokens[1:], -100]
-    assert rounding == dataset.manifest.ledger.rounding
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_batches_are_those_of_a_naive_recount(strategy: str, store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "packed", **options_of(strategy))
-    dataset = packtool.open(tmp_path / "packed")
-    assert load(tmp_path / "packed")["options"]["document_multiple"] == MULTIPLE
-    check(dataset)
-    several = {} if hasattr(dataset, "rows") else {"batch_tokens": 128}
-    check(dataset.epoch(3, **several))
-    packtool.shuffle(tmp_path / "packed", tmp_path / "shuffled", seed=5)
-    for name in ("packed", "shuffled"):
-        rebuilt(PackedDataset(tmp_path / name), TokenStore(store))
-    report = packtool.stats(tmp_path / "shuffled")
-    assert report.ledger.rounding == dataset.manifest.ledger.rounding
+    return make(LENGTHS, rows=ROWS, at=tmp_path) / "store"
 
 
 def test_a_multiple_of_one_writes_the_same_bytes(store: Path, tmp_path: Path) -> None:
@@ -109,11 +37,10 @@ def test_a_multiple_of_one_writes_the_same_bytes(store: Path, tmp_path: Path) ->
 
 
 def test_atoms_of_a_stream_change_only_to_multiples(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "stream", **{**options_of("concat"), "atom_size": None}, shuffle=False)
+    packtool.pack(store, tmp_path / "stream", **STREAM, shuffle=False)
     packtool.shuffle(tmp_path / "stream", tmp_path / "shuffled", atom_size=16)
-    packtool.pack(store, tmp_path / "packed", **{**options_of("concat"), "atom_size": 16})
+    packtool.pack(store, tmp_path / "packed", **STREAM, atom_size=16)
     np.testing.assert_array_equal(packtool.open(tmp_path / "shuffled")[:], packtool.open(tmp_path / "packed")[:])
-    check(packtool.open(tmp_path / "shuffled"))
     message = (
         "atom_size: documents begin at multiples of 8, but 4 is not one. Give a multiple of it, or pack again with "
     )
@@ -152,7 +79,7 @@ def test_a_row_costs_what_the_rounded_lengths_of_its_documents_do(store: Path, t
     stream = Stream(tmp_path / "rows", shuffle=False, cache=tmp_path / "cache")
     costs = []
     for row in range(len(dataset)):
-        own, _, _ = recount(dataset.rows.segments(row).tolist())
+        own = [length for document, _, length, _ in dataset.segments(row).tolist() if document >= 0]
         rounded = [-(-tokens // MULTIPLE) * MULTIPLE for tokens in own]
         costs.append(sum(tokens * (tokens + 1) // 2 for tokens in [*rounded, 64 - sum(rounded)]))
     assert stream.pairs(stream.addresses(0, len(stream))).tolist() == costs

@@ -42,7 +42,8 @@ def count_by_hand(path: Path, stores: list[Path], report: MeasuredReport) -> Non
     manifest = json.loads((path / "manifest.json").read_bytes())
     documents = [store.document(n) for store in map(TokenStore, stores) for n in range(store.documents)]
     lengths = np.array(list(map(len, documents)))
-    rows = output = padding = text = inserted = 0
+    rows = output = padding = rounding = text = inserted = 0
+    multiple = manifest["options"].get("document_multiple", 1)
     intact: set[int] = set()
     seen: Counter[tuple[int, int]] = Counter()
     per_row = []
@@ -59,9 +60,10 @@ def count_by_hand(path: Path, stores: list[Path], report: MeasuredReport) -> Non
                 here = set()
                 for document, start, length, _ in table[first:last]:
                     piece = tokens[row, at : at + length]
-                    at += length
+                    begin, at = at, at + len(piece)
                     if document == -1:
                         padding += len(piece)
+                        rounding += min(len(piece), -begin % multiple)
                     elif document == -2:
                         inserted += len(piece)
                         assert (piece == 0).all()
@@ -79,6 +81,7 @@ def count_by_hand(path: Path, stores: list[Path], report: MeasuredReport) -> Non
     placed = sum(1 for times in seen.values() if times)
     ledger, metrics = report.ledger, report.metrics
     assert (ledger.rows, ledger.output, ledger.padding) == (rows, output, padding)
+    assert (ledger.rounding or 0) == rounding
     assert (ledger.placed, ledger.repeated) == (placed, text - placed)
     assert ledger.eos_inserted == inserted
     assert ledger.dropped == int((lengths - 1).sum()) - placed
@@ -153,6 +156,10 @@ def test_counts_batches(store: Path, tmp_path: Path) -> None:
         {"strategy": "padding", "sequence_length": 16, "atom_size": 32},
         {"strategy": "seamless", "sequence_length": 16, "extra_capacity": 3, "remainder": "drop"},
         {"strategy": "decompose", "sequence_length": 16, "min_bucket": 4},
+        {"strategy": "decompose", "sequence_length": 64, "document_multiple": 8},
+        {"strategy": "length-buckets", "buckets": [64, 128], "document_multiple": 8},
+        {"strategy": "concat", "sequence_length": 64, "atom_size": 32, "document_multiple": 8},
+        {"strategy": "seamless", "sequence_length": 64, "document_multiple": 8},
         {"strategy": "bfd-extra", "sequence_length": 16, "extra_capacity": 5, "window_tokens": 500},
     ],
 )
