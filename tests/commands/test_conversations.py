@@ -20,6 +20,7 @@ import packtool
 from packtool.errors import PacktoolError, UsageError
 from packtool.formats.token_store import TokenStore
 from packtool.warnings import PacktoolWarning
+from tests.shell import Shell
 from tests.stores import load
 from tests.text.tokenizing.runs import ASSET, documents
 
@@ -368,10 +369,11 @@ ENDLESS = (
 TURNS = {"messages": [{"role": ("user", "assistant")[n % 2], "content": f"{'QA'[n % 2]}{n // 2}"} for n in range(4)]}
 
 
-def test_every_answer_trains_with_an_end_that_generation_stops_at(tmp_path: Path, model: Path) -> None:
+def test_every_answer_trains_with_an_end_that_generation_stops_at(tmp_path: Path, model: Path, shell: Shell) -> None:
     place = tmp_path / "model"
     shutil.copytree(model, place)
     (place / "chat_template.jinja").write_text(ENDLESS)
+    given = lines(tmp_path / "a.jsonl", TURNS)
 
     def made(name: str) -> tuple[list[str], dict[str, int]]:
         result = packtool.tokenize([TURNS], tmp_path / name, tokenizer=place, workers=1)
@@ -386,6 +388,9 @@ def test_every_answer_trains_with_an_end_that_generation_stops_at(tmp_path: Path
     assert (tmp_path / "with" / "generation_config.json").exists()
     assert TokenStore(tmp_path / "with").manifest.options["stops"] == ["<|endoftext|>", "<|im_end|>"]
     packtool.verify(tmp_path / "with")
+    assert "\nanswers that end with <|endoftext|>: 1\n" in shell(
+        "tokenize", given, "-o", tmp_path / "typed", "--tokenizer", place
+    )
     packtool.tokenize([TURNS], tmp_path / "again", tokenizer=tmp_path / "with", workers=1)
     assert trained(tmp_path / "again") == trained(tmp_path / "with")
     for wrong, what in ((b'{"eos_token_id": [7, 123456789]}', "eos_token_id is 123456789, which is no token"),
