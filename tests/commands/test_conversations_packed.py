@@ -122,22 +122,6 @@ def test_padding_leaves_out_the_eos_that_teaches_a_model_to_stop(tmp_path: Path,
     assert "padding" not in error.value.remedy
 
 
-def test_an_eos_in_the_middle_of_an_answer_never_trains(tmp_path: Path, store: Path) -> None:
-    """Where an answer is cut, the strategy ends the piece with an EOS that the model is not to say there."""
-    numbers = " ".join(map(str, range(60)))
-    talk = {"messages": [{"role": "user", "content": "count"}, {"role": "assistant", "content": numbers}]}
-    packtool.tokenize([talk], tmp_path / "s", chat_template=store / "chat_template.jinja", workers=1)
-    options: dict[str, Any] = {"strategy": "padding", "sequence_length": 32, "shuffle": False, "too_long": "cut"}
-    packtool.pack(tmp_path / "s", tmp_path / "p", **options)
-    dataset = packtool.open(tmp_path / "p")
-    rows = dataset.batch(slice(0, len(dataset)), labels="same")
-    eos = TokenStore(tmp_path / "s").manifest.tokenizer.eos_id
-    inserted = rows["input_ids"][:-1, -1] == eos  # the last row ends with what is left, and padding
-    assert np.count_nonzero(inserted) == 3
-    assert not (rows["labels"][:-1, -1][inserted] != -100).any()
-    packtool.verify(tmp_path / "p", store=tmp_path / "s")
-
-
 def test_only_what_keeps_conversations_whole_is_compared(tmp_path: Path, store: Path) -> None:
     sizes = lengths(store)
     report = packtool.stats(store, compare="all", sequence_length=[sizes[1], 64], buckets=[16, 64])
