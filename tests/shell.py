@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 from packtool.cli import run
 
+ROOT = Path(__file__).parents[1]
+
 
 def python(program: str, *words: object, cwd: Path | None = None) -> str:
     """Run a program in a process of its own, which must end well, and return what it prints."""
@@ -17,6 +20,15 @@ def python(program: str, *words: object, cwd: Path | None = None) -> str:
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
+
+
+def fuzzed(module: str, *words: object) -> dict[str, int]:
+    """Run a fuzzer in a process of its own, which must end well, and return what it counts."""
+    command = [sys.executable, "-m", module, *map(str, words)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    counts: dict[str, int] = json.loads(done.stdout)
+    return counts
 
 
 class Shell:

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from packtool.options.names import IMPORTS
 from tests.exchange.foreign import WRITERS
+from tests.shell import fuzzed
 
-ROOT = Path(__file__).parents[2]
 
-
-def fuzz(names: str, cases: int, seed: int) -> dict[str, int]:
-    command = [sys.executable, "-m", "tests.exchange.fuzz", names, str(cases), str(seed)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    counts: dict[str, int] = json.loads(done.stdout)
-    assert counts["whole"] == len(names.split(",")) * -(-cases // 10)
+@pytest.mark.parametrize(
+    ("names", "cases", "seed"),
+    [(tuple(WRITERS), 20, 0), *(pytest.param((name,), 400, 7, marks=pytest.mark.slow) for name in IMPORTS)],
+)
+def test_damaged_files(names: tuple[str, ...], cases: int, seed: int) -> None:
+    counts = fuzzed("tests.exchange.fuzz", ",".join(names), cases, seed)
+    assert counts["whole"] == len(names) * -(-cases // 10)
     assert counts["refused"] > counts["read"] // 4 > 0
-    return counts
-
-
-def test_damaged_files() -> None:
-    assert fuzz(",".join(WRITERS), 20, 0)["peak_mib"] < 1000
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", IMPORTS)
-def test_thousands_of_damaged_files(name: str) -> None:
-    fuzz(name, 400, 7)
+    assert counts["peak_mib"] < 1000

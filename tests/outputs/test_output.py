@@ -108,18 +108,10 @@ def test_names_that_are_not_directories(tmp_path: Path) -> None:
         packtool.tokenize("corpus.jsonl", "")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "embeddings.npy",
-        "tokens-00007.npy",
-        "bucket-7/notes.txt",
-        "bucket-00007/tokens-00000.npy",
-        "unfinished/novel.txt",
-        "unfinished/dataset/novel.txt",
-        "thesis.tex",
-    ],
-)
+OTHERS = "embeddings.npy tokens-00007.npy bucket-7/notes.txt bucket-00007/tokens-00000.npy thesis.tex"
+
+
+@pytest.mark.parametrize("name", [*OTHERS.split(), "unfinished/novel.txt", "unfinished/dataset/novel.txt"])
 def test_overwrite_never_removes_what_packtool_did_not_write(tmp_path: Path, name: str) -> None:
     out = tmp_path / "o"
     finish(begin(out))

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.shell import fuzzed
 
 
 def fuzz(kind: str, cases: int, seed: int) -> dict[str, int]:
-    command = [sys.executable, "-m", "tests.text.corpus.fuzz", kind, str(cases), str(seed)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
-    counts: dict[str, int] = json.loads(done.stdout)
+    counts = fuzzed("tests.text.corpus.fuzz", kind, cases, seed)
     assert counts[kind] == cases
     assert set(counts) <= {kind, "exit 0", "exit 1", "exit 2", "peak_mib"}
     return counts
