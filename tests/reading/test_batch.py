@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +24,7 @@ LENGTHS = drawn_lengths(60, 40, 5, 1)
 Piece = tuple[int, int, int]  # document, length, repeated
 
 
-def naive(row: list[int], segments: list[Piece], options: dict[str, Any]) -> dict[str, Any]:
+def naive(row: list[int], segments: list[Piece], loss: list[int], options: dict[str, Any]) -> dict[str, Any]:
     """One row, token by token: labels, positions, documents, lengths of its sequences."""
     sequence, position, begins, padding, again = [], [], [], [], []
     number = -1
@@ -41,7 +39,7 @@ def naive(row: list[int], segments: list[Piece], options: dict[str, Any]) -> dic
             again.append(i < repeated)
     labels = []
     for i in range(1, len(row)):
-        ignored = padding[i] or (again[i] and not options["train_on_repeated"])
+        ignored = padding[i] or not loss[i] or (again[i] and not options["train_on_repeated"])
         ignored |= begins[i] and not options["train_across_documents"]
         labels.append(-100 if ignored else row[i])
     for i in range(1, len(row)):
@@ -108,8 +106,13 @@ def test_every_field_is_that_of_the_token_by_token_reader(data: st.DataObject) -
         columns[:, 2],
         offsets_of(np.array([len(r) for r in rows], np.int64)),
     )
-    batch = make_batch(tokens, segments, **options)
-    expected = [naive(row, found, options) for row, found in zip(tokens.tolist(), rows, strict=True)]
+    loss = np.ones(tokens.shape, np.uint8)
+    if not data.draw(st.booleans(), label="all train"):
+        loss = np.random.default_rng(data.draw(st.integers(0, 9))).integers(0, 2, tokens.shape)
+    given = None if loss.all() else loss
+    batch = make_batch(tokens, segments, given, **options)
+    parts = zip(tokens.tolist(), rows, loss.tolist(), strict=True)
+    expected = [naive(*each, options) for each in parts]
     for name in ("input_ids", "labels", "position_ids", "document_ids"):
         assert batch[name].tolist() == [each[name] for each in expected], name  # type: ignore[literal-required]
         assert batch[name].flags.c_contiguous  # type: ignore[literal-required]
@@ -117,7 +120,7 @@ def test_every_field_is_that_of_the_token_by_token_reader(data: st.DataObject) -
     assert batch["cu_seqlens"].tolist() == [0, *np.cumsum(lengths).astype(int).tolist()]
     assert batch["max_seqlen"] == max(lengths, default=0)
     if not options["extra_token"]:
-        padded = make_batch(tokens, segments, fields=FIELDS_OF_MULTIPLES, **options)
+        padded = make_batch(tokens, segments, given, fields=FIELDS_OF_MULTIPLES, **options)
         begins = [n * length + place for n, each in enumerate(expected) for place in each["begins"]]
         own = [n for each in expected for n in each["own"]]
         assert padded["cu_seqlens_padded"].tolist() == [*begins, count * length]
@@ -129,9 +132,10 @@ def test_every_field_is_that_of_the_token_by_token_reader(data: st.DataObject) -
     types = {name: str(value.dtype) for name, value in batch.items() if isinstance(value, np.ndarray)}
     assert types.pop("document_ids") == types.pop("cu_seqlens") == "int32"
     assert set(types.values()) == {"int64"}
-    fields = data.draw(st.sets(st.sampled_from(FIELDS)))
-    some = make_batch(tokens, segments, fields=fields, **options)
+    fields = data.draw(st.sets(st.sampled_from([*FIELDS, "loss_mask"])))
+    some = make_batch(tokens, segments, given, fields=fields, **options)
     assert set(some) == fields
+    batch["loss_mask"] = (batch["labels"] != IGNORED).astype(np.float32)
     for name, value in some.items():
         np.testing.assert_array_equal(value, batch[name])  # type: ignore[literal-required,call-overload]
 
@@ -185,33 +189,8 @@ def test_rows_are_cut_to_the_longest_of_their_batch(make: Make) -> None:
     assert both["cu_seqlens"].tolist() == [0, 1, 2, 4, 5, 6]
 
 
-@pytest.fixture
-def masked(make: Make) -> Path:
-    """Rows some of whose tokens do not train."""
-    return make(LENGTHS, {"loss": document_loss}, rows={"strategy": "bfd", "sequence_length": 16}) / "rows"
-
-
-def test_rows_of_several_epochs_are_one_batch(masked: Path) -> None:
-    dataset = packtool.open(masked)
-    assert isinstance(dataset, Dataset)
-    stream, count = pickle.loads(pickle.dumps(Stream(masked, epochs=2))), len(dataset)
-    both = batch_of(stream, [count - 1, count, count + 2])
-    last, next_one = dataset.epoch(0).batch([count - 1]), dataset.epoch(1).batch([0, 2])
-    for name in ("input_ids", "labels", "position_ids", "document_ids"):
-        parts = [each[name] for each in (last, next_one)]  # type: ignore[literal-required]
-        np.testing.assert_array_equal(both[name], np.concatenate(parts))  # type: ignore[literal-required]
-    ends = [*last["cu_seqlens"].tolist(), *(next_one["cu_seqlens"][1:] + 16).tolist()]
-    assert both["cu_seqlens"].tolist() == ends
-    assert both["max_seqlen"] == max(last["max_seqlen"], next_one["max_seqlen"])
-    stored = Stream(masked, epochs=2, shuffle=False)
-    np.testing.assert_array_equal(batch_of(stored, [count + 1])["input_ids"], dataset[[1]])
-    for name, value in both.items():
-        some = batch_of(Stream(masked, epochs=2, fields=(name,)), [count - 1, count, count + 2])
-        assert set(some) == {name}
-        np.testing.assert_array_equal(some[name], value)  # type: ignore[literal-required,call-overload]
-
-
 @pytest.mark.parametrize("options", [{"fields": ("labels",)}, {"documents": False}])
-def test_labels_are_the_same_whatever_else_is_asked_for(masked: Path, options: dict[str, Any]) -> None:
-    dataset: Any = packtool.open(masked)
+def test_labels_are_the_same_whatever_else_is_asked_for(make: Make, options: dict[str, Any]) -> None:
+    rows = make(LENGTHS, {"loss": document_loss}, rows={"strategy": "bfd", "sequence_length": 16}) / "rows"
+    dataset: Any = packtool.open(rows)
     np.testing.assert_array_equal(dataset.batch(slice(None), **options)["labels"], dataset.batch(slice(None))["labels"])

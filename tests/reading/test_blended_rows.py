@@ -70,30 +70,6 @@ def test_each_source_goes_on_through_its_epochs(
         assert np.array_equal(blend[source == number], np.concatenate(epochs)[: counts[number]])
 
 
-def test_a_batch_is_of_the_rows_in_their_order(sources: dict[str, Path]) -> None:
-    """Field for field what each source makes of the same rows alone, where rows are apart from each other."""
-    blend = opened(sources, WEIGHTS, rows=1200)
-    rows = np.array([3, 0, 700, 701, 1199, 2, 44])
-    fields = ("input_ids", "labels", "position_ids", "document_ids", "loss_mask", "source")
-    batch = blend.batch(rows, fields=fields)
-    source, row = blend.origins(rows)
-    assert batch["source"].dtype == np.int32
-    for options in ({"extra_token": True}, {"trim": True}, {"trim": True, "extra_token": True}):
-        read = blend.batch(rows, fields=("input_ids", "source"), **options)
-        assert read["source"].shape == read["input_ids"].shape
-    assert batch["source"].tolist() == np.repeat(source[:, None], batch["input_ids"].shape[1], axis=1).tolist()
-    for place, (number, each) in enumerate(zip(source.tolist(), row.tolist(), strict=True)):
-        dataset = packtool.open(sources[blend.sources[number]])
-        assert isinstance(dataset, Dataset)
-        epoch, item = divmod(each, len(dataset))
-        one = dataset.epoch(epoch).batch([item], fields=fields[:-1])
-        for name in fields[:-1]:
-            assert np.array_equal(batch[name][place], one[name][0]), name  # type: ignore[literal-required]
-    ends = blend.batch(rows)["cu_seqlens"]
-    assert ends[-1] == len(rows) * LENGTH
-    assert set(range(0, len(rows) * LENGTH, LENGTH)) <= set(ends.tolist())
-
-
 def test_from_a_file_as_from_python(sources: dict[str, Path], tmp_path: Path) -> None:
     for name, path in sources.items():
         (tmp_path / name).symlink_to(path)
@@ -221,12 +197,12 @@ def kinds(make: Make) -> dict[str, Path]:
 @examples(60)
 @given(data=st.data())
 def test_a_row_is_what_it_is_alone(kinds: dict[str, Path], data: st.DataObject) -> None:
-    """What a batch says of a row does not depend on the rows beside it, of whatever sources a blend has."""
+    """What a batch says of a row is what its source says of it, whatever rows of other sources are beside it."""
     names = data.draw(st.lists(st.sampled_from(sorted(kinds)), min_size=2, max_size=4, unique=True), label="sources")
     without_segments = any("plain" in name for name in names)
     options: dict[str, Any] = {"labels": data.draw(st.sampled_from(["next", "same"]), label="labels")}
     options["extra_token"] = options["labels"] == "next" and data.draw(st.booleans(), label="extra token")
-    fields = ["input_ids", "labels", "loss_mask", "source"]
+    fields = ["input_ids", "labels", "loss_mask"]
     if without_segments:
         options["documents"] = False
     else:
@@ -236,8 +212,25 @@ def test_a_row_is_what_it_is_alone(kinds: dict[str, Path], data: st.DataObject) 
     blend = packtool.open(packtool.Blend({name: kinds[name] for name in names}, rows=200))
     assert isinstance(blend, BlendedRows)
     rows = data.draw(st.lists(st.integers(0, 199), min_size=2, max_size=12), label="rows")
-    together = blend.batch(rows, fields=fields, **options)
-    for place, row in enumerate(rows):
-        alone = blend.batch([row], fields=fields, **options)
+    together = blend.batch(rows, fields=[*fields, "source"], **options)
+    source, number = blend.origins(rows)
+    width = together["input_ids"].shape[1]
+    assert together["source"].dtype == np.int32
+    assert together["source"].tolist() == np.repeat(source[:, None], width, axis=1).tolist()
+    ends, longest = [0], 0
+    for place, (which, row) in enumerate(zip(source.tolist(), number.tolist(), strict=True)):
+        dataset = packtool.open(kinds[blend.sources[which]])
+        assert isinstance(dataset, Dataset)
+        epoch, item = divmod(row, len(dataset))
+        alone = dataset.epoch(epoch).batch([item], fields=fields, **options)
         for name in fields:
             np.testing.assert_array_equal(together[name][place], alone[name][0], name)  # type: ignore[literal-required]
+        if not without_segments:
+            bounds = dataset.epoch(epoch).batch([item], fields=("cu_seqlens", "max_seqlen"), **options)
+            ends += (bounds["cu_seqlens"][1:] + place * width).tolist()
+            longest = max(longest, bounds["max_seqlen"])
+    if not without_segments:
+        found = blend.batch(rows, fields=("cu_seqlens", "max_seqlen"), **options)
+        assert (found["cu_seqlens"].tolist(), found["max_seqlen"]) == (ends, longest)
+        cut = blend.batch(rows, fields=("input_ids", "source"), trim=True, **options)
+        assert cut["source"].shape == cut["input_ids"].shape

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import packtool
 from packtool.planning.plan import PADDING
-from packtool.reading import Dataset, make_batch
+from packtool.reading import Dataset
 from packtool.reading.batches import GlobalBatches
 from packtool.reading.stream import Stream
 from tests.making import Make, drawn_lengths
@@ -24,27 +21,6 @@ from tests.writing.cases import KINDS
 
 LENGTHS, LANES = drawn_lengths(40, 149, 5, 1), 3
 DOCUMENTS = [document_loss(number, length) for number, length in enumerate(LENGTHS)]
-
-
-@given(
-    st.lists(st.lists(st.integers(0, 1), min_size=6, max_size=6), min_size=1, max_size=3),
-    st.sampled_from(["next", "same"]),
-    st.booleans(),
-)
-@settings(deadline=None)
-def test_a_token_is_a_target_where_its_own_loss_is_one(loss: list[list[int]], kind: Any, extra_token: bool) -> None:
-    tokens = np.arange(1, 6 * len(loss) + 1).reshape(-1, 6)
-    extra_token = extra_token and kind == "next"
-    options: dict[str, Any] = {"labels": kind, "extra_token": extra_token}
-    batch = make_batch(tokens, None, np.array(loss), **options, fields=["labels", "loss_mask"])
-    wanted = []
-    for row, trains in zip(tokens.tolist(), loss, strict=True):
-        targets = [token if trained else -100 for token, trained in zip(row, trains, strict=True)][1:]
-        wanted.append(targets if extra_token else [*targets, -100] if kind == "next" else [-100, *targets])
-    assert batch["labels"].tolist() == wanted
-    assert batch["loss_mask"].tolist() == [[float(label != -100) for label in row] for row in wanted]
-    alone = make_batch(tokens, None, np.array(loss), **options, fields=["loss_mask"])
-    assert alone["loss_mask"].tolist() == batch["loss_mask"].tolist()
 
 
 def check(dataset: Dataset) -> None:

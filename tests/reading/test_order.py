@@ -76,13 +76,16 @@ def each_once(rows: Read, before: dict[str, int] | None = None) -> None:
 
 
 def test_the_rows_are_those_of_the_sequence(sources: dict[str, Any]) -> None:
-    """Also those that a worker is asked for, in its copy."""
+    """Also those that a worker is asked for, in its copy; and each field where no other is asked for."""
     stream, rows = stream_of(sources), packtool.open(packtool.Blend(sources, WEIGHTS, rows=ROWS))
     samples = [0, 4095, 4096, 7200, 11_999, 17]
     batch, same = batch_of(pickle.loads(pickle.dumps(stream)), samples), rows.batch(samples)
     assert set(batch) == set(same)
     for name, value in batch.items():
         assert np.array_equal(value, same[name])  # type: ignore[literal-required,arg-type]
+        some = batch_of(stream_of(sources, fields=(name,)), samples)
+        assert set(some) == {name}
+        np.testing.assert_array_equal(some[name], value)  # type: ignore[literal-required,call-overload]
     assert len(batch_of(stream, [])["source"]) == 0
 
 
