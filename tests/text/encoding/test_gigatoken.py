@@ -58,9 +58,3 @@ def test_digits_of_the_vocabulary_keep_their_ids_and_others_get_placeholders() -
     assert "x" not in ids
     placeholders = [number for number in ids.values() if number >= 1000]
     assert placeholders == list(range(1000, 1000 + len(ids) - 2))
-
-
-@needs_gigatoken
-def test_placeholders_are_replaced_by_the_ids_of_their_characters() -> None:
-    texts = ["٣", "a٣b२", "no digit", "12 ½ 3", "٣" * 9]
-    assert differing(listed.LISTED["digits"], texts, "gigatoken") == []
