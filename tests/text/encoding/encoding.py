@@ -17,6 +17,7 @@ from packtool.text.encoding.encoder_choice import FAST, choose_encoder, installe
 from packtool.text.encoding.encoders import EncoderRecipe, ReferenceEncoder
 from packtool.text.encoding.families import Shape
 from packtool.text.encoding.load import FoundTokenizer
+from packtool.text.encoding.long_texts import AT, pieces
 from packtool.text.encoding.verify import Verified
 from tests.text.encoding import shapes
 
@@ -76,3 +77,11 @@ def differing(
         pairs = zip(ids(mine, batch), expected(spec, batch, special_as_text), strict=True)
         wrong += [text for text, (found, library) in zip(batch, pairs, strict=True) if found != library]
     return wrong
+
+
+def cut_into(text: str, cut: str, reference: ReferenceEncoder) -> list[str]:
+    """The pieces of a text, which have the ids of the whole."""
+    parts = list(pieces(text, cut))
+    assert (" " if cut == AT else "").join(parts) == text
+    assert reference.encode(parts)[0].tolist() == reference.spell(text).tolist(), text
+    return parts

@@ -15,12 +15,12 @@ import pytest
 from packtool.text.encoding.encoder_choice import choose_encoder
 from packtool.text.encoding.encoders import ReferenceEncoder
 from packtool.text.encoding.load import FoundTokenizer
-from packtool.text.encoding.long_texts import AT, cut_of, pieces
+from packtool.text.encoding.long_texts import cut_of
 from packtool.text.encoding.spec import parse
 from packtool.text.encoding.special import sentinels
 from scripts.stdlib_text import modules, reference
 from tests.text.encoding import fetch, fuzz, shapes
-from tests.text.encoding.encoding import differing
+from tests.text.encoding.encoding import cut_into, differing
 from tests.text.tokenizing import published
 
 if "TEXTS" not in os.environ:
@@ -72,9 +72,7 @@ def test_pieces_of_real_tokenizers(name: str, real: list[str], monkeypatch: pyte
     monkeypatch.setattr("packtool.text.encoding.long_texts.PIECE", 40)
     library = ReferenceEncoder(data)
     for text in islice(fuzz.texts(spec, TEXTS // 20, seed=2, real=real), TEXTS // 20):
-        parts = list(pieces(text, cut))
-        assert (" " if cut == AT else "").join(parts) == text
-        assert library.encode(parts)[0].tolist() == library.encode([text])[0].tolist(), text
+        cut_into(text, cut, library)
 
 
 SENTINELS = {
