@@ -316,6 +316,13 @@ def test_conversations_need_an_extra(tmp_path: Path, model: Path, monkeypatch: p
 def test_options_of_conversations_need_some(tmp_path: Path, model: Path) -> None:
     with pytest.raises(PacktoolError, match="train_on: has no effect on texts"):
         packtool.tokenize([{"text": "x"}], tmp_path / "s", tokenizer=model, train_on="last")
+    bare = tmp_path / "bare.jsonl"
+    bare.write_text(json.dumps(TALKS[0]["messages"]) + "\n")
+    said = (
+        r"has no effect on texts: no record is found in .*bare\.jsonl: lists of messages.*\. Make records of them: jq"
+    )
+    with pytest.raises(PacktoolError, match=said):
+        packtool.tokenize(bare, tmp_path / "s", tokenizer=model, train_on="last")
 
 
 def test_info_counts_conversations_and_stats_says_what_to_do(tmp_path: Path) -> None:

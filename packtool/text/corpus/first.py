@@ -62,6 +62,10 @@ def held_by_first(record: Mapping[str, Any] | None, text: str, where: str, files
         return held_by_record(record, text, where)
     if files and all(file.format in ("text", "lines") for file in files):
         return FirstRecord(why="the input is plain text", remedy="leave it out")
+    for file in files:
+        if file.fault is not None:
+            why = f"no record is found in {shown(file.location)}: {file.fault.what}"
+            return FirstRecord(why=why, remedy=file.fault.remedy)
     return FirstRecord()
 
 
