@@ -4,8 +4,8 @@ python -m benchmarks run [NAME ...] [--quick | --full] [--no-peers] [--text DIRE
 python -m benchmarks page [--from DIRECTORY]
 python -m benchmarks compare REF [NAME ...] [--rounds N] [--short]
 
-A benchmark is a module with `cases`, in `NAMES` here and in the sections of `page.py`. A peer is `peers/NAME.txt`, which
-lists what pip installs, and a function in a program beside it.
+A benchmark is a module with `cases`, in `NAMES` here and in the sections of `page.py`. A peer is `peers/NAME.txt`,
+which lists what pip installs, and a function in a program beside it.
 """
 
 from __future__ import annotations
