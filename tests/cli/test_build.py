@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from packtool.cli import app
 from packtool.cli.commands import COMMANDS
 from packtool.options.declare import declared
 from packtool.options.pack import PackArguments
@@ -58,12 +57,6 @@ def test_what_the_command_line_sets_lasts_as_long_as_the_command(
     assert "documents planned" in shell.err
     assert os.environ["PACKTOOL_PROGRESS"] == "log"
     assert (logger.level, list(logger.handlers), list(warnings.filters)) == before
-
-
-def test_what_a_strategy_decides_can_be_turned_off() -> None:
-    pack = app.get_command(None, "pack")
-    [mix_rows] = [each for each in pack.params if each.name == "mix_rows"]
-    assert (mix_rows.opts, mix_rows.secondary_opts) == (["--mix-rows"], ["--no-mix-rows"])
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import typing
 from collections.abc import Iterable, Sequence
@@ -132,12 +131,6 @@ def test_a_short_flag_means_the_same_everywhere() -> None:
         if each.option.short:
             meaning.setdefault(each.option.short, set()).add(each.name)
     assert {flag: names for flag, names in meaning.items() if len(names) > 1} == {}
-
-
-def test_arguments_are_frozen() -> None:
-    given = PackArguments("store", "packed", strategy="bfd")
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        given.seed = 3  # type: ignore[misc]
 
 
 def test_who_takes_an_option() -> None:

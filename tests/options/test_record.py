@@ -15,11 +15,9 @@ import packtool
 from packtool.formats.manifest import read_as
 from packtool.formats.schema import StoreManifest
 from packtool.options.check import checked
-from packtool.options.commands import WRITING, arguments_of
-from packtool.options.declare import Option, declared
+from packtool.options.declare import Option
 from packtool.options.kinds import SHARE
 from packtool.options.record import recorded
-from packtool.planning.packing import STRATEGIES
 from tests.stores import write_store
 
 
@@ -51,17 +49,6 @@ def test_values_of_any_kind_are_json(value: object, written: object) -> None:
 def test_what_is_not_set_is_left_out() -> None:
     assert recorded(Arguments()) == {}
     assert recorded(checked(Arguments(share="30%"))) == {"share": "3/10"}
-
-
-@pytest.mark.parametrize("command", WRITING)
-def test_every_command(command: str) -> None:
-    """What each would record: with defaults, and with the words of the command line for each share."""
-    arguments = arguments_of(command)
-    given: dict[str, Any] = {name: "x" for name, each in declared(arguments).items() if each.required}
-    for strategy in STRATEGIES if command == "pack" else [""]:
-        if strategy:
-            given["strategy"] = strategy
-        json.dumps(recorded(checked(arguments(**given)), strategy))
 
 
 def test_manifests_do_not_mention_what_is_not_set(tmp_path: Path) -> None:
