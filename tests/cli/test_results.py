@@ -88,22 +88,8 @@ def test_only_what_was_wanted_or_differs_is_told(place: Path, shell: Shell) -> N
     )
     assert "\nTo hold these 5 documents out of other stores, too: --holdout-of " in done
     assert " asked" not in shell("info", "x") + shell("stats", "x", "--html", "x.html") + Path("x.html").read_text()
-    typed = [
-        "pack",
-        "web",
-        "wiki",
-        "-o",
-        "y",
-        "--strategy",
-        "bfd",
-        "-L",
-        "64",
-        "--holdout-of",
-        "x",
-        "--part",
-        "holdout",
-    ]
-    assert re.search(r"  left out: \d+ kept for training\n", shell(*typed))
+    typed = "pack web wiki -o y --strategy bfd -L 64 --holdout-of x --part holdout"
+    assert re.search(r"  left out: \d+ kept for training\n", shell(*typed.split()))
 
 
 def test_an_exclusion_has_the_name_of_its_list(place: Path, shell: Shell) -> None:
