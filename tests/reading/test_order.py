@@ -133,14 +133,18 @@ def test_another_future(sources: dict[str, Any], samples: int, stages: Any) -> N
         assert abs(len([1 for each, _ in [*before, *after] if each == name]) - whole[number]) <= 1.1
 
 
-def test_a_future_that_takes_too_much_is_refused(sources: dict[str, Any]) -> None:
-    """Also one that is a stage of the state, added while training."""
-    batches = GlobalBatches(stream_of(sources), 50)
-    read(batches, 3)
-    batches.reweight({"code": 1})
-    limited = {**sources, "code": {"path": sources["code"], "max_epochs": 4000 // len(packtool.open(sources["code"]))}}
-    with pytest.raises(UsageError, match=r"the run takes [\d,]+ rows of code"):
-        restore(stream_of(limited), batches.state_dict())
+def test_more_epochs_than_allowed_are_refused(sources: dict[str, Any]) -> None:
+    """Of weights that are given while training, and of a state that has them."""
+    rows = len(packtool.open(sources["code"]))
+    limited = {**sources, "code": {"path": sources["code"], "max_epochs": 4000 // rows}}
+    free, bound = (GlobalBatches(stream_of(given), 50) for given in (sources, limited))
+    for batches in (free, bound):
+        read(batches, 3)
+    free.reweight({"code": 1})
+    again = stream_of(limited)
+    for refused_by in (lambda: bound.reweight({"code": 1}), lambda: restore(again, free.state_dict())):
+        with pytest.raises(UsageError, match=r"the run takes [\d,]+ rows of code, "):
+            refused_by()
 
 
 def test_sources_come_and_go(sources: dict[str, Any]) -> None:
@@ -268,15 +272,6 @@ def test_weights_that_make_no_sense(sources: dict[str, Any], steps: int, weights
         batches.reweight(weights)
     assert str(caught.value).startswith(message)
     assert batches.state_dict() == state
-
-
-def test_weights_may_not_ask_for_more_epochs(sources: dict[str, Any]) -> None:
-    rows = len(packtool.open(sources["code"]))
-    limited = {**sources, "code": {"path": sources["code"], "max_epochs": 4800 // rows + 1}}
-    batches = GlobalBatches(stream_of(limited), 50)
-    read(batches, 3)
-    with pytest.raises(UsageError, match=r"the run takes [\d,]+ rows of code, "):
-        batches.reweight({"code": 1})
 
 
 def test_after_the_run_loops_are_empty(sources: dict[str, Any]) -> None:

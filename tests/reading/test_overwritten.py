@@ -8,31 +8,31 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import packtool
 from packtool.errors import DataError
 from packtool.reading.batches import GlobalBatches
 from packtool.reading.stream import Stream
+from tests.making import Make, drawn_lengths
 from tests.stores import write_store
 
-LENGTHS = np.random.default_rng(3).integers(1, 60, 100).tolist()
+LENGTHS = drawn_lengths(100, 59, 3, 1)
 Pack = Callable[[int], None]
 
 
-@pytest.fixture(params=["rows", "index-only", "several"])
-def pack(request: pytest.FixtureRequest, tmp_path: Path) -> Pack:
+ROWS = {"strategy": "bfd", "sequence_length": 32}
+SEVERAL = {"strategy": "buckets", "buckets": (16, 32, 64)}
+
+
+@pytest.fixture(params=[ROWS, {**ROWS, "index_only": True}, SEVERAL], ids=["rows", "index-only", "several"])
+def pack(request: pytest.FixtureRequest, make: Make, tmp_path: Path) -> Pack:
     """Write the dataset in `rows`, in many shards; the same documents in another order with another seed."""
-    write_store(tmp_path / "store", LENGTHS)
-    options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 32, "shard_tokens": 256}
-    if request.param == "several":
-        options = {"strategy": "buckets", "buckets": (16, 32, 64), "shard_tokens": 256}
-    if request.param == "index-only":
-        options["index_only"] = True
+    make(LENGTHS, at=tmp_path)
 
     def call(seed: int) -> None:
-        packtool.pack(tmp_path / "store", tmp_path / "rows", **options, seed=seed, overwrite=True)
+        options = {**request.param, "shard_tokens": 256, "seed": seed}
+        packtool.pack(tmp_path / "store", tmp_path / "rows", **options, overwrite=True)
 
     call(1)
     return call
@@ -96,10 +96,8 @@ def test_a_copy_with_new_times_is_the_same_dataset(tmp_path: Path, pack: Pack) -
     assert [first, *batches] == list(read(GlobalBatches(again), again))
 
 
-def test_a_store_that_rows_are_gathered_from(tmp_path: Path) -> None:
-    write_store(tmp_path / "store", LENGTHS)
-    options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 32, "index_only": True}
-    packtool.pack(tmp_path / "store", tmp_path / "rows", **options)
+def test_a_store_that_rows_are_gathered_from(make: Make, tmp_path: Path) -> None:
+    make(LENGTHS, at=tmp_path, rows={**ROWS, "index_only": True})
     copy = pickle.dumps(Stream(tmp_path / "rows"))
     shutil.rmtree(tmp_path / "store")
     write_store(tmp_path / "store", LENGTHS[::-1])
