@@ -39,7 +39,9 @@ def test_only_known_suffixes_are_read_from_a_directory(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").unlink()
     (tmp_path / "b.JSONL").unlink()
     (tmp_path / "d" / "e.txt.gz").unlink()
-    with pytest.raises(DataError, match=r"no file has a known name and suffix; there are LICENSE, .*\. Name the files"):
+    with pytest.raises(
+        DataError, match=r"no file has a known name and suffix; there are LICENSE, README\.md, .*\. Name the"
+    ):
         discover_files(tmp_path)
 
 
