@@ -75,6 +75,7 @@ def test_what_is_said_is_what_comes(blend: Path) -> None:
         assert (stage.first_sample, stage.samples, stage.ramp) == (first, last - first, first > 0)
         counts = np.bincount(source[first:last], minlength=3).tolist()
         assert [each.samples for each in stage.sources] == counts
+        assert [each.share for each in stage.sources] == [count / (last - first) for count in counts]
     assert [each.begin for each in report.stages[1].sources] == [0, 0.2, 0.8]
     assert [(point.sample, [round(share, 3) for share in point.shares]) for point in report.weights[:2]] == [
         (0, [0, 0.2, 0.8]),
