@@ -18,8 +18,6 @@ from tests.stores import contents, load, rewrite
 
 LENGTHS = np.random.default_rng(8).integers(1, 150, 90).tolist()
 MULTIPLE = 8
-
-
 ROWS: dict[str, Any] = {"strategy": "bfd", "sequence_length": 64, "document_multiple": MULTIPLE}
 STREAM = {**ROWS, "strategy": "concat"}
 
@@ -49,7 +47,6 @@ def test_atoms_of_a_stream_change_only_to_multiples(store: Path, tmp_path: Path)
 
 
 def test_a_document_that_begins_elsewhere_is_found(store: Path, tmp_path: Path) -> None:
-
     def move(table: np.ndarray) -> None:
         """Put the padding after a document before it."""
         document = table["document"]
