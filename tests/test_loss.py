@@ -20,6 +20,7 @@ from packtool.warnings import PacktoolWarning
 from packtool.writing.gather import LossGatherer
 from tests.examples import examples
 from tests.places.s3_server import Bucket
+from tests.segments import listed
 from tests.shell import Shell
 from tests.stores import amended, contents, document_loss, load, rewrite, write_store
 from tests.test_laws import SIZES, corpora, options_of, rows_of
@@ -28,8 +29,8 @@ from tests.writing.cases import KINDS
 LENGTHS = np.random.default_rng(3).integers(1, 150, 60).tolist()
 
 
-def expected(documents: Sequence[list[int]], segments: Sequence[tuple[int, int, int]], without: int) -> list[int]:
-    """The loss of the segments (document, start, length) of a row, one by one.
+def expected(documents: Sequence[list[int]], segments: Sequence[Sequence[int]], without: int) -> list[int]:
+    """The loss of the segments (document, start, length, …) of a row, one by one.
 
     An inserted EOS trains behind a piece of a document from number `without` on: their store has no column.
 
@@ -38,7 +39,7 @@ def expected(documents: Sequence[list[int]], segments: Sequence[tuple[int, int, 
     """
     out: list[int] = []
     before = PADDING
-    for document, start, length in segments:
+    for document, start, length, *_ in segments:
         if document == PADDING:
             out += [0] * length
         elif document == INSERTED_EOS:
@@ -73,12 +74,7 @@ def test_every_row_has_the_loss_of_its_segments(name: str, data: st.DataObject) 
         columns = [every[: starts[cut]], every[starts[cut] : starts[without]]]
         gather = LossGatherer([columns, None], [2, 1], locate, longest=only.sequence_length)
         rows = rows_of(only, shuffled=data.draw(st.booleans(), label="shuffled"))
-        pieces = list(zip(rows.document.tolist(), rows.start.tolist(), rows.length.tolist(), strict=True))
-        wanted = [
-            value
-            for first, last in zip(rows.offsets[:-1].tolist(), rows.offsets[1:].tolist(), strict=True)
-            for value in expected(documents, pieces[first:last], without)
-        ]
+        wanted = [value for pieces in listed(rows) for value in expected(documents, pieces, without)]
         assert gather(rows).tolist() == wanted
 
 
@@ -107,7 +103,7 @@ def check(place: Path) -> None:
         assert (loss.dtype, loss.shape) == (np.uint8, tokens.shape)
         trained += int(loss.sum())
         for row, first, last in zip(loss.tolist(), offsets[:-1], offsets[1:], strict=True):
-            assert row == expected(documents, [(d, s, n) for d, s, n, _ in table[first:last].tolist()], len(LENGTHS))
+            assert row == expected(documents, table[first:last].tolist(), len(LENGTHS))
             done = 0
             for document, _, length, repeated in table[first:last].tolist():
                 again += sum(row[done : done + (length if document == INSERTED_EOS else repeated)])
