@@ -29,7 +29,7 @@ from packtool.errors import PacktoolError
 from packtool.formats.token_store import TokenStore
 from tests.stores import write_store
 from tests.text.corpus.fuzz import mutate, peak_memory
-from tests.text.encoding.mutants import NORMALIZERS, PRE_TOKENIZERS
+from tests.text.encoding.mutants import KNOWN
 
 SECONDS = 600
 """A case may take as long; more is a hang."""
@@ -116,7 +116,8 @@ def tokenizer(draw: random.Random, folder: Path) -> int:
     spec = json.loads(ASSET.read_bytes())
     way = draw.random()
     if way < 0.4:
-        spec["normalizer"], spec["pre_tokenizer"] = draw.choice(NORMALIZERS), draw.choice(PRE_TOKENIZERS)
+        for entry in ("normalizer", "pre_tokenizer"):
+            spec[entry] = draw.choice(KNOWN)[entry]
         data = json.dumps(spec).encode()
     elif way < 0.8:
         node = spec
