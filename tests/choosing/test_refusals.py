@@ -26,7 +26,6 @@ from tests.choosing.web_and_wiki import pack
             {"mix": ["web=-1", "wiki=1x"]},
             "what is asked of web is '-1'. Write web=2x for epochs, web=5000 documents, or",
         ),
-        ({"mix": ["web=nan", "wiki=1x"]}, "what is asked of web is 'nan'"),
         ({"mix": ["web=1x"]}, "nothing is asked of wiki. Name every store, with 0 to leave it out"),
         ({"mix": ["web=1x", "code=1x"]}, "there is no store 'code' among the inputs"),
         ({"mix": ["web=1x", "web=1x", "wiki=1x"]}, "web is named twice"),

@@ -36,6 +36,7 @@ from packtool.report.compare import (
 from packtool.report.tables import caveats
 from packtool.report.terminal import print_stats
 from packtool.report.types import Comparison
+from tests.segments import segments
 from tests.stores import write_store
 
 LENGTHS = np.random.default_rng(3).lognormal(3, 1, 600).astype(np.int64) + 2
@@ -159,8 +160,7 @@ def test_refuses_what_makes_no_sense(names: list[str], given: dict[str, Any], me
 
 def one_a_row(first: int, last: int) -> Segments:
     """Row n holds document n, whole."""
-    rows = np.arange(first, last)
-    return Segments(rows, np.zeros_like(rows), np.full_like(rows, 4), np.zeros_like(rows), np.arange(last - first + 1))
+    return segments([[(row, 0, 4, 0)] for row in range(first, last)])
 
 
 @pytest.mark.parametrize(
