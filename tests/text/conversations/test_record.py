@@ -46,12 +46,13 @@ def test_messages_keep_what_templates_read() -> None:
         {"role": "tool", "name": "f", "content": "2"},
         {"role": "assistant", "content": "3", "train": False},
         {"role": "assistant", "content": "4", "weight": 0},
-        {"role": "assistant", "content": "5", "thinking": "hm"},
+        {"role": "assistant", "content": "5", "reasoning": "hm"},
     ]
     found = conversation_of({"messages": messages, "tools": [{"type": "function"}]})
     assert found.messages[0] == {"role": "assistant", "tool_calls": [call]}
     assert found.messages[1] == messages[1]
-    assert found.messages[4] == {"role": "assistant", "content": "5", "thinking": "hm", "reasoning_content": "hm"}
+    thought = dict.fromkeys(("thinking", "reasoning", "reasoning_content"), "hm")
+    assert found.messages[4] == {"role": "assistant", "content": "5", **thought}
     assert found.trains == (True, True, False, False, True)
     assert found.tools == [{"type": "function"}]
 
