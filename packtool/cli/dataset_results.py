@@ -116,11 +116,11 @@ def _epochs(source: PackedSourceFigures, asked: Options) -> Iterator[str]:
 
 def _left_out(source: PackedSourceFigures, asked: Options) -> Iterator[str]:
     """Say which documents of a store were left out, where any were."""
-    from packtool.report.choice_words import reason_in_words
+    from packtool.report.choice_words import left_out_in_words
 
-    reasons = [f"{each.documents:,} {reason_in_words(reason, asked)}" for reason, each in source.left_out.items()]
-    if reasons:
-        yield f"left out: {', '.join(reasons)}"
+    left_out = left_out_in_words([source.left_out], asked)
+    if left_out:
+        yield f"left out: {left_out}"
 
 
 def _in_batches(mix: BatchShares, number: int) -> Iterator[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import os
 import re
 import resource
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 from packtool.errors import DataError, PacktoolError, UsageError
@@ -152,6 +154,12 @@ def _behind(command: str, option: str) -> str:
     return ""
 
 
+def _alike(option: str, others: Sequence[str] | None) -> list[str]:
+    """List the options whose letters are nearly those of an option; the dashes before them make any two alike."""
+    names = {other.lstrip("-"): other for other in others or ()}
+    return [names[name] for name in difflib.get_close_matches(option.lstrip("-"), list(names))]
+
+
 def _from_typer(error: Any, names: set[str]) -> UsageError:
     context: Any = getattr(error, "ctx", None)
     command = context.command_path if context else "packtool"
@@ -172,8 +180,8 @@ def _from_typer(error: Any, names: set[str]) -> UsageError:
             remedy = f"did you mean {meant}?"
         elif owners:
             pass  # a name that is nearly the same would mean something else
-        elif error.possibilities:
-            remedy = f"did you mean {' or '.join(error.possibilities)}?"
+        elif _alike(error.option_name, error.possibilities):
+            remedy = f"did you mean {' or '.join(_alike(error.option_name, error.possibilities))}?"
     elif "MissingParameter" in names:
         code, what, where = "missing-option", _need(error.param, command), _name(error.param)
         remedy = getattr(error.param, "missing", "") or remedy

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from packtool.commands.export import ExportResult
     from packtool.commands.import_ import ImportResult
     from packtool.commands.result import CommandResult
-    from packtool.formats.schema import TokenizerInfo
+    from packtool.formats.schema import Choice, TokenizerInfo
     from packtool.options.shared import Terminal
 
 
@@ -39,6 +39,14 @@ def show_exchange(
     """Print the result of an export or import: facts for machines, lines for people."""
     done = finished_already(result.path) if result.kept else f"Wrote {result.path}."
     show_result(result, terminal, {"run": result.run, **facts}, lambda: echo("\n".join([*lines, done])))
+
+
+def left_out_lines(choice: Choice | None) -> list[str]:
+    """Say how many documents an export leaves out, and why, where it does."""
+    from packtool.report.choice_words import left_out_of
+
+    left_out = left_out_of(choice)
+    return [f"left out: {left_out}"] if left_out else []
 
 
 def not_kept(lost: Sequence[str]) -> list[str]:

@@ -34,7 +34,7 @@ from packtool.outputs.output import State
 from packtool.outputs.tokenizer_files import describe_tokenizer
 from packtool.places.place import Place
 from packtool.planning.metrics.ratios import ratio
-from packtool.report.choice_words import choice_in_words
+from packtool.report.choice_words import choice_in_words, left_out_of
 from packtool.report.figures import order_in_words, percent, texts_left_out
 from packtool.support.decoding import from_json
 from packtool.support.sizes import plural, show_bytes
@@ -106,6 +106,7 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
             "written for": manifest.exported_as,
             "sequences": manifest.sequences,
             "tokens": manifest.tokens,
+            "left out": left_out_of(manifest.choice) or None,
             "not kept": "; ".join(manifest.lost) or None,
         }
         following = [f"packtool verify {quoted}"]
@@ -193,6 +194,7 @@ def _choice_of(place: Place, manifest: PackedManifest) -> dict[str, Any]:
     if manifest.choice is not None:
         weighed = "mix" in manifest.choice.options
         facts["chosen by"] = choice_in_words(manifest.choice.options, excluded_by(place)) or None
+        facts["left out"] = left_out_of(manifest.choice) or None
     if len(manifest.inputs) > 1:
         from packtool.report.dataset_report import read_report  # it knows every measure: too slow to load for one store
 

@@ -89,7 +89,7 @@ class PackRecipe:
         """Warn where an order of documents has no effect on which of them share rows."""
         if not self.ordered_by or self.strategy.neighbours:
             return
-        what = f"{self.strategy.name} does not put documents in a row for being next to each other"
+        what = f"{self.strategy.name} does not keep neighbours together, so that the order changes little"
         near = tuple(name for name, each in STRATEGIES.items() if each.neighbours)
         remedy = f"take {any_of(near)} to keep neighbours together, or leave it out"
         warn("order-without-effect", what, remedy=remedy, where="--order-by")

@@ -239,7 +239,7 @@ def _a_file(place: Place) -> DataError:
         what, remedy = "the manifest of a dataset", f"give its directory: {shlex.quote(str(path.parent))}"
     elif path.suffix == ".toml":
         what = "a TOML file, not a token store or packed dataset"
-        remedy = "packtool stats and packtool.open take a blend, packtool run a configuration"
+        remedy = "`packtool stats` and `packtool.open` take a blend, `packtool run` a configuration"
     else:
         what = "a file, not a token store or packed dataset"
         remedy = f"if it holds text, tokenize it first: packtool tokenize {shlex.quote(str(place))} -o tokens"

@@ -21,7 +21,17 @@ class ImportArguments(Writing):
     ]
     output: OutputOption
     _: KW_ONLY
-    format: Annotated[str, Option(TEXT, f"Format: {any_of(IMPORTS)}.", short="-f", metavar="NAME", suggestions=IMPORTS)]
+    format: Annotated[
+        str,
+        Option(
+            TEXT,
+            f"Format: {any_of(IMPORTS)}.",
+            short="-f",
+            metavar="NAME",
+            suggestions=IMPORTS,
+            missing=f"give {any_of(IMPORTS)}",
+        ),
+    ]
     tokenizer: Annotated[
         str | Path | None,
         Option(
@@ -65,7 +75,16 @@ class ExportArguments(DocumentOptions, Writing):
     output: OutputOption
     _: KW_ONLY
     format: Annotated[
-        str, Option(TEXT, f"Format: {any_of(EXPORTS)}.", "Output", short="-f", metavar="NAME", suggestions=EXPORTS)
+        str,
+        Option(
+            TEXT,
+            f"Format: {any_of(EXPORTS)}.",
+            "Output",
+            short="-f",
+            metavar="NAME",
+            suggestions=EXPORTS,
+            missing=f"give {any_of(EXPORTS)}",
+        ),
     ]
     store: StoresMoved = ()
     check_input: CheckInput = True

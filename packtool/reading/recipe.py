@@ -174,7 +174,7 @@ def _repacked(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None)
         raise UsageError(
             "not-indexed",
             "its rows are written with their tokens, so they can't be packed anew",
-            remedy="drop the tokens with packtool materialize --index-only, or pack with packtool pack --epoch",
+            remedy="drop the tokens with `packtool materialize --index-only`, or pack with `packtool pack --epoch`",
             where=str(dataset.place),
         )
     plans = repacked_plans(dataset, seed=epoch.seed, epoch=epoch.number)

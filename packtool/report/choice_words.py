@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from packtool.choosing.sides import OTHER_SIDE
+from packtool.formats.schema import Choice, LeftOut
 from packtool.options.kinds import parse_part
 from packtool.options.shared import DEFAULT_SEED
 from packtool.report.figures import options_in_words
@@ -46,6 +48,31 @@ def reason_in_words(reason: str, asked: Mapping[str, Any]) -> str:
     if reason == "other_side":
         return OTHER_SIDE.get(asked.get("part", ""), "on the other side of the hold-out")
     return _REASONS.get(reason, reason.replace("_", " "))
+
+
+def left_out_in_words(left_out: Iterable[Mapping[str, LeftOut]], asked: Mapping[str, Any]) -> str:
+    """Say how many documents were left out for each reason; "" if all were taken.
+
+    Args:
+        left_out: of each store, by reasons.
+        asked: how the documents were chosen, as recorded.
+
+    >>> web, wiki = LeftOut(documents=2, tokens=90), LeftOut(documents=1, tokens=50)
+    >>> left_out_in_words([{"too_long": web}, {"too_long": wiki}], {})
+    '3 too long'
+    """
+    documents: Counter[str] = Counter()
+    for of_store in left_out:
+        for reason, removed in of_store.items():
+            documents[reason] += removed.documents
+    return ", ".join(f"{count:,} {reason_in_words(reason, asked)}" for reason, count in documents.items())
+
+
+def left_out_of(choice: Choice | None) -> str:
+    """Say how many documents of all stores a choice left out, and why; "" if all were taken."""
+    if choice is None:
+        return ""
+    return left_out_in_words([source.left_out for source in choice.sources], choice.options)
 
 
 def choice_in_words(asked: Mapping[str, Any], excluded: Sequence[str] = ()) -> str:

@@ -157,7 +157,7 @@ _STAGES = {
     "added": "of the shortest documents of rows that would hold more: what the limit costs",
 }
 """The steps that make rows, by their names in reports."""
-MARKS = "* the best of its column   ! why a strategy is not recommended"
+MARKS = "* the best of its column   ! cuts more than half, or pads more than a quarter"
 """What the marks of strategies mean in a terminal."""
 ALIKE = "variance of log length between rows, times that of random rows; 1 is as mixed as random"
 

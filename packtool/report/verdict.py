@@ -156,7 +156,7 @@ def _winner(entries: Sequence[Trial]) -> tuple[Trial, str]:
         reason = f"{_both_cut(whole, plain)}."
         close = ""
         if waste(whole) > WASTE / 2:
-            wasted = percent(waste(plain)) if waste(plain) else "no more than a part of one row"
+            wasted = percent(waste(plain)) if waste(plain) else "less than one row"
             close = f" A close call: {plain.strategy} wastes {wasted}."
         return whole, f"{reason} {_cost(whole)}{close}"
     # It cuts hardly fewer documents than one stream, but perhaps another does at no cost at all.

@@ -189,7 +189,7 @@ def test_repacking_an_order_is_refused(stores: list[Path], tmp_path: Path) -> No
 
 
 def test_strategies_that_do_not_keep_neighbours_warn(stores: list[Path], tmp_path: Path) -> None:
-    with pytest.warns(PacktoolWarning, match="ffd does not put documents in a row for being next to each other"):
+    with pytest.warns(PacktoolWarning, match="ffd does not keep neighbours together, so that the order changes little"):
         pack(stores, tmp_path / "p", strategy="ffd", order_by="repo")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -40,6 +41,15 @@ def test_overwrite_removes_an_export_and_nothing_else(stores: dict[str, Path], t
     (tmp_path / "out" / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match=r"holds notes\.txt, which packtool did not write"):
         packtool.export(stores["small"], tmp_path / "out", format="olmo", overwrite=True)
+
+
+def test_documents_that_are_left_out_are_said(stores: dict[str, Path], tmp_path: Path, shell: Shell) -> None:
+    chosen = (stores["small"], "--max-tokens", "15")
+    printed = shell("export", *chosen, "-o", tmp_path / "out", "--format", "olmo").splitlines()
+    assert re.fullmatch(r"left out: \d+ too long", printed[1])
+    assert re.search(rf"^  left out +{printed[1].removeprefix('left out: ')}$", shell("info", tmp_path / "out"), re.M)
+    shell("pack", *chosen, "-o", tmp_path / "rows", "--strategy", "bfd", "-L", "16")
+    assert printed[1].removeprefix("left out: ") in shell("info", tmp_path / "rows")
 
 
 def test_on_the_command_line(stores: dict[str, Path], tmp_path: Path, shell: Shell) -> None:

@@ -168,7 +168,7 @@ def test_info_knows_a_blend_and_commands_for_datasets_say_what_takes_one(blend: 
     found = packtool.info(blend)
     assert (found.kind, found.next) == ("blend", [f"packtool stats {blend}"])
     assert {name: found.facts[name] for name in ("sources", "stages")} == {"sources": "chat, code, web", "stages": 2}
-    with pytest.raises(PacktoolError, match=r"a TOML file, not a token store .* packtool.open take a blend"):
+    with pytest.raises(PacktoolError, match=r"a TOML file, not a token store .* `packtool.open` take a blend"):
         packtool.verify(blend)
 
 

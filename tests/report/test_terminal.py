@@ -60,7 +60,7 @@ def test_a_comparison_begins_at_once_and_fits_80_columns(full: bool) -> None:
     assert [line for line in lines if line != line.rstrip()] == []
     tables = [line for line in lines if line.startswith(("concat ", "first-fit-shuffle", "bfd-extra "))]
     assert len(tables) >= 6
-    assert "* the best of its column   ! why a strategy is not recommended" in lines
+    assert "* the best of its column   ! cuts more than half, or pads more than a quarter" in lines
     assert all(len(line) <= 80 and line[-1] in "0123456789%×k" for line in tables)
 
 

@@ -275,13 +275,14 @@ def _too_few(
     epochs = share * budget / held
     what = f"{_percent(share)} of {budget:,} tokens takes {float(epochs):.6g} epochs of {name}"
     largest = min(most * has / part for has, part in zip(tokens, shares, strict=True) if part)
-    remedy = f"give --tokens={int(largest)} or fewer, "
+    ways = [f"--tokens={int(largest)} or fewer"]
     if share < 1:
         fits = int(Fraction(most * held, budget) * _MILLION)  # rounded down
-        remedy += f"{_percent(Fraction(fits, _MILLION))} of {name} or less, "
-    remedy += f"--max-epochs={-(-epochs // 1)}"
+        ways.append(f"{_percent(Fraction(fits, _MILLION))} of {name} or less")
+    ways.append(f"--max-epochs={-(-epochs // 1)}")
     if share < 1:
-        remedy += ", or --stop=True, so that the others give what it lacks"
+        ways.append("--stop=True, so that the others give what it lacks")
+    remedy = f"give {', '.join(ways[:-1])}, or {ways[-1]}"
     return _too_many_tokens(what, remedy)
 
 
