@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines.test_cluster import PACKED, _files, corpus  # noqa: F401
+from tests.engines.test_cluster import PACKED, corpus  # noqa: F401
 from tests.interop.peers import running
+from tests.stores import contents
 
 CUT_OFF = 60
 """Seconds."""
@@ -87,4 +88,4 @@ def test_a_host_is_cut_off_for_a_minute(corpus: Path, tmp_path: Path, what: str)
         assert "Traceback" not in errors
         assert "--resume" in errors
         subprocess.run([*command[4:-2], "--resume", "-q"], check=True)
-    assert _files(out) == _files(expected)
+    assert contents(out) == contents(expected)
