@@ -8,20 +8,17 @@ from typing import Any
 import pytest
 import torch
 
-import packtool
 from packtool.errors import UsageError
 from packtool.torch import Loader
-from tests.test_kept_columns import tokenized
+from tests.making import Make
 
 RECORDS = [{"text": "word " * (n % 23), "score": n / 2, "lang": ["en", "de"][n % 2]} for n in range(80)]
 
 
 @pytest.fixture(scope="module")
-def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("columns")
-    store = tokenized(place / "store", RECORDS)
-    packtool.pack(store, place / "packed", strategy="bfd", sequence_length=64, keep="score:number,lang")
-    return place / "packed"
+def packed(make: Make) -> Path:
+    rows = {"strategy": "bfd", "sequence_length": 64, "keep": "score:number,lang"}
+    return make(RECORDS, {"columns": ["score", "lang"]}, packed=rows) / "packed"
 
 
 def test_workers_give_the_same_columns(packed: Path) -> None:
