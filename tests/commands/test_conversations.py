@@ -284,6 +284,7 @@ def test_bad_conversations_are_told_and_counted(
         ({"bos": True}, "--bos", "the chat template says what begins a conversation"),
         ({"template_args": {"messages": []}}, "--template-args", "it has 'messages', which the conversation"),
         ({"template_args": "{x"}, "--template-args", "'{x' can't be used"),
+        ({"template_args": "[1]"}, "--template-args", "'[1]' can't be used"),
         ({"train_on": "all", "reasoning": "mask"}, "--reasoning", "nothing is masked with --train-on=all"),
         ({"template_date": "soon"}, "--template-date", "'soon' is not a date"),
         ({"chat_template": "nowhere.jinja"}, "nowhere.jinja", "can't be read"),
@@ -344,6 +345,9 @@ def test_info_counts_conversations_and_stats_says_what_to_do(tmp_path: Path) -> 
         assert packtool.info(unread).facts["records that can't be used"] == f"1, such as: {problem}"
         folder = packtool.info(tmp_path / "folder")
         assert (folder.facts["to tokenize it"], folder.next) == (f"{problem}: fix the conversations", [])
+    unread = lines(tmp_path / "folder" / "a.jsonl", {"inputs": [1, 2], "targets": [3]})
+    said = "no text field 'text'; there are inputs, targets (read as jsonl): name"
+    assert packtool.info(unread).facts["to tokenize it"].startswith(said)
     with pytest.raises(UsageError) as error:
         packtool.stats(source)
     assert str(error.value) == (

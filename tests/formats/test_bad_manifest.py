@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 import xxhash
 
 import packtool
-from packtool.errors import DataError
+from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
 from tests.shell import Shell
 from tests.stores import amended, load
@@ -49,9 +48,31 @@ def test_a_bucket_outside_the_dataset(made: Path, directory: str) -> None:
     assert list(thesis.parent.iterdir()) == [thesis]
 
 
+def test_a_bucket_that_is_a_link_out(made: Path, shell: Shell) -> None:
+    bucket = next((made / "several").glob("bucket-*"))
+    bucket.rename(made / "elsewhere")
+    bucket.symlink_to("../elsewhere")
+    with pytest.raises(DataError, match="a symbolic link that leads out of the dataset"):
+        packtool.open(made / "several")
+    assert "a symbolic link that leads out of the dataset" in shell.refused("verify", made / "several")
+
+
+def test_no_manifest_lets_an_output_lose_other_files(made: Path) -> None:
+    """`--overwrite` removes what the old manifest lists."""
+    (made / "packed" / "thesis.tex").write_text("years of work")
+    with amended(made / "packed") as manifest:
+        manifest["report"]["name"] = "thesis.tex"
+    with pytest.raises(PacktoolError):
+        packtool.pack(made / "store", made / "packed", strategy="concat", sequence_length=8, overwrite=True)
+    assert (made / "packed" / "thesis.tex").read_text() == "years of work"
+
+
 def holder_of(manifest: dict[str, Any], place: tuple[str | int, ...]) -> Any:
     """Return what has the last of these keys in a manifest."""
-    return functools.reduce(lambda holder, key: holder[key], place[:-1], manifest)
+    holder: Any = manifest
+    for key in place[:-1]:
+        holder = holder[key]
+    return holder
 
 
 ELSEWHERE = (
