@@ -18,7 +18,7 @@ from packtool.cli.failures import say
 from packtool.cli.found_results import show_overlaps, show_places, show_stored
 from packtool.cli.info_results import describe_info, plain_info
 from packtool.cli.printing import echo, print_json
-from packtool.cli.results import left_out_lines, not_kept, show_exchange, tokenizer_line
+from packtool.cli.results import export_lines, show_exchange, tokenizer_line
 from packtool.cli.stage_results import announce_stage, plain_stage, print_stages
 from packtool.cli.store_results import show_store
 from packtool.errors import visible
@@ -127,7 +127,7 @@ def export(values: GivenValues, terminal: Terminal) -> None:
         if manifest.sequence_lengths:
             kind = "row"
         held = f"{plural(manifest.sequences, kind)}, {plural(manifest.tokens, 'token')}"
-        lines = [f"{held}, as {values['format']}.", *left_out_lines(manifest.choice), *not_kept(manifest.lost)]
+        lines = [f"{held}, as {values['format']}.", *export_lines(manifest)]
     show_exchange(result, terminal, {"manifest": manifest}, lines)
 
 

@@ -156,8 +156,11 @@ def _behind(command: str, option: str) -> str:
 
 def _alike(option: str, others: Sequence[str] | None) -> list[str]:
     """List the options whose letters are nearly those of an option; the dashes before them make any two alike."""
-    names = {other.lstrip("-"): other for other in others or ()}
-    return [names[name] for name in difflib.get_close_matches(option.lstrip("-"), list(names))]
+    found: list[str] = []
+    for other in others or ():
+        if difflib.get_close_matches(option.lstrip("-"), [other.lstrip("-")]):
+            found.append(other)
+    return found
 
 
 def _from_typer(error: Any, names: set[str]) -> UsageError:

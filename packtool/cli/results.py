@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from packtool.commands.export import ExportResult
     from packtool.commands.import_ import ImportResult
     from packtool.commands.result import CommandResult
-    from packtool.formats.schema import Choice, TokenizerInfo
+    from packtool.formats.schema import ExportManifest, TokenizerInfo
     from packtool.options.shared import Terminal
 
 
@@ -41,17 +41,15 @@ def show_exchange(
     show_result(result, terminal, {"run": result.run, **facts}, lambda: echo("\n".join([*lines, done])))
 
 
-def left_out_lines(choice: Choice | None) -> list[str]:
-    """Say how many documents an export leaves out, and why, where it does."""
+def export_lines(manifest: ExportManifest) -> list[str]:
+    """Say which documents an export leaves out, and which parts of its input the format does not keep."""
     from packtool.report.choice_words import left_out_of
 
-    left_out = left_out_of(choice)
-    return [f"left out: {left_out}"] if left_out else []
-
-
-def not_kept(lost: Sequence[str]) -> list[str]:
-    """Name the parts of its input that an export does not keep, a line for each."""
-    return [f"Not kept: {what}." for what in lost]
+    lines = [f"Not kept: {what}." for what in manifest.lost]
+    left_out = left_out_of(manifest.choice)
+    if left_out:
+        lines.insert(0, f"left out: {left_out}")
+    return lines
 
 
 def finished_already(path: Path | str) -> str:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from packtool.cli.dataset_results import order_lines, source_lines
 from packtool.cli.previews import figures_in_words
 from packtool.cli.printing import echo
-from packtool.cli.results import not_kept
+from packtool.cli.results import export_lines
 from packtool.cli.store_results import text_lines
 from packtool.support.sizes import show_bytes
 
 if TYPE_CHECKING:
     from packtool.commands.result import CommandResult
     from packtool.commands.run import PipelineStage, StageResult
+    from packtool.formats.schema import ExportManifest
 
 _NOTES = {
     "would refuse": " (holds something else; --overwrite would replace it)",
@@ -67,6 +68,9 @@ def plain_stage(result: StageResult) -> dict[str, Any]:
     report = getattr(result.result, "report", None)
     if stage.output is None:  # what `stats` returns is a report
         report = result.result
+    export, lost = _export_of(result), []
+    if export is not None:
+        lost = export.lost
     return {
         "stage": stage.name,
         "inputs": stage.inputs,
@@ -76,7 +80,7 @@ def plain_stage(result: StageResult) -> dict[str, Any]:
         "figures": _figures_of(result),
         "counts": getattr(result.result, "counts", None),
         "report": report,
-        "lost": _lost(result),
+        "lost": lost,
     }
 
 
@@ -106,19 +110,22 @@ def _remarks(result: StageResult) -> list[str]:
         return text_lines(manifests.read_as(result.result.path, StoreManifest), result.result.run)
     report = getattr(result.result, "report", None)
     if report is None:
-        return not_kept(_lost(result))
+        export = _export_of(result)
+        if export is None:
+            return []
+        return export_lines(export)
     lines = order_lines(report)
     if result.stage.name == "pack":
         lines += source_lines(report, result.result.path)
     return lines
 
 
-def _lost(result: StageResult) -> list[str]:
-    """Return the parts of its input that the export of a stage does not keep."""
-    if result.stage.name != "export" or result.result is None or result.result.manifest is None:
-        return []
-    lost: list[str] = result.result.manifest.lost
-    return lost
+def _export_of(result: StageResult) -> ExportManifest | None:
+    """Return the manifest of the export that a stage wrote; None for any other stage, and after a dry run."""
+    if result.stage.name != "export" or result.result is None:
+        return None
+    manifest: ExportManifest | None = result.result.manifest
+    return manifest
 
 
 def _figures_of(result: StageResult) -> dict[str, Any]:

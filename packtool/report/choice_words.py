@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from packtool.choosing.sides import OTHER_SIDE
@@ -65,14 +66,18 @@ def left_out_in_words(left_out: Iterable[Mapping[str, LeftOut]], asked: Mapping[
     for of_store in left_out:
         for reason, removed in of_store.items():
             documents[reason] += removed.documents
-    return ", ".join(f"{count:,} {reason_in_words(reason, asked)}" for reason, count in documents.items())
+    words: list[str] = []
+    for reason, count in documents.items():
+        words.append(f"{count:,} {reason_in_words(reason, asked)}")
+    return ", ".join(words)
 
 
 def left_out_of(choice: Choice | None) -> str:
     """Say how many documents of all stores a choice left out, and why; "" if all were taken."""
     if choice is None:
         return ""
-    return left_out_in_words([source.left_out for source in choice.sources], choice.options)
+    left_out = map(attrgetter("left_out"), choice.sources)
+    return left_out_in_words(left_out, choice.options)
 
 
 def choice_in_words(asked: Mapping[str, Any], excluded: Sequence[str] = ()) -> str:

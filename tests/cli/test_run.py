@@ -116,7 +116,14 @@ order-by = ["n:number"]
 holdout = "20 documents"
 
 [[export]]
+output = "exported"
 format = "mds"
+
+[[export]]
+input = "tokens"
+output = "short"
+format = "jsonl"
+max-tokens = 9
 """
 
 
@@ -130,12 +137,13 @@ def test_stages_say_what_their_commands_say(here: Path, shell: Shell) -> None:
         "pack tokens -o packed --strategy best-fit-in-order -L 32 --where 'n != 7' --order-by n:number "
         "--holdout '20 documents'",
         "export packed -o exported --format mds",
+        "export tokens -o short --format jsonl --max-tokens 9",
     ]
     by_commands = ""
     for command in commands:
         by_commands += shell(*shlex.split(command)).replace("--holdout-of packed", "--holdout-of out/packed")
     facts = ("left out", "held out for validation", "To hold these 20 documents", "same n", "Not kept", "No document")
-    for fact in facts:
+    for fact in (*facts, "too long"):
         [line, *_] = [line for line in by_commands.splitlines() if fact in line]
         assert " ".join(line.split()[:9]) in said, fact
     stages = json.loads(shell("run", "c.toml", "-i", "in.jsonl", "-o", "out", "--json"))["stages"]
