@@ -55,7 +55,7 @@ def read_json(path: Path, kind: type[Content]) -> Content:
         DataError: missing, or not what it should be.
     """
     try:
-        return from_json(path.read_bytes(), kind)
+        return from_json(path.read_text("utf-8"), kind)  # UTF-8 also in names that nobody reads
     except FileNotFoundError:
         raise missing(path) from None
     except ValueError as error:

@@ -60,22 +60,25 @@ def of_row(row: dict[str, Any], name: str = "input_ids") -> Iterator[Document]:
     for column in (pads, labels, numbers, *masks):
         if column is not None and len(column) != len(ids):
             raise ValueError("a column of another length")
-    if not all(value in (0, 1) for mask in masks for value in mask):
-        raise ValueError("neither 0 nor 1")
     parts: dict[Any, tuple[Ids, list[bool]]] = {}
     last, seen = None, set()
+    counted = [number for number in numbers or () if number >= 0]
+    # Without a mask, 0 behind documents that are counted from 1 on is padding.
+    first = 1 if pads is None and counted and counted[0] != 0 else 0
     for at, token in enumerate(ids):
         pad = 1 if pads is None else pads[at]
         number = 0 if numbers is None else numbers[at]
         if pad < 0 or pad != int(pad) or number != int(number):
             raise ValueError("no whole number")
-        key = None if pad == 0 or number < 0 else (pad, number)
+        key = None if pad == 0 or number < first else (pad, number)
         if key is not None and key != last and key in seen:
             raise ValueError("a document that goes on")
         last = key
         if key is None:
             continue
         seen.add(key)
+        if not all(mask[at] in (0, 1) for mask in masks):
+            raise ValueError("neither 0 nor 1")
         if labels is not None and labels[at] not in (-100, token):
             raise ValueError("a label of another token")
         mine = parts.setdefault(key, ([], []))
