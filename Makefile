@@ -12,8 +12,8 @@ PACKTOOL := $(BIN)/packtool
 # Tests start hundreds of processes, which bytecode saves a tenth of a second each.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 # They make and remove files by the ten thousand: in memory, where there is room for them.
-IN_MEMORY := $(shell awk '/MemAvailable/ {exit $$2 < 12000000}' /proc/meminfo 2>/dev/null && \
-	[ "$$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -gt 8000000 ] 2>/dev/null && echo /dev/shm)
+IN_MEMORY := $(shell awk '/MemAvailable/ {exit $$2 < 6000000}' /proc/meminfo 2>/dev/null && \
+	[ "$$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -gt 2000000 ] 2>/dev/null && echo /dev/shm)
 TORCH := .venv-torch/bin
 DOCS := .venv-docs/bin
 SITE := build/site
