@@ -68,9 +68,12 @@ def read(path: Path | str, only: str | None = None) -> list[StageTable]:
 
     Raises:
         DataError: the file can't be read.
-        UsageError: it is not TOML, has an unknown table or key, or a value of the wrong type; with its line.
+        UsageError: it is not TOML, has no table, an unknown table or key, or a value of the wrong type; with its line.
     """
     file = read_toml(path)
+    if not file.values:
+        remedy = "write [tokenize], [pack], [shuffle], [materialize], [export] or [stats]"
+        raise UsageError("nothing-to-do", "the file has no table", remedy=remedy, where=str(file.path))
     tables = []
     for name, value in file.values.items():
         where = file.place(name)

@@ -8,7 +8,7 @@ from typing import Any
 
 from packtool.commands.info_dataset import dataset_info, is_output, member_info
 from packtool.commands.path_info import Info
-from packtool.errors import DataError, PacktoolError
+from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats.names import TOKENIZER
 from packtool.options.inspecting import InfoArguments
 from packtool.options.signature import takes
@@ -24,7 +24,7 @@ def info(options: InfoArguments) -> Info:
 
     Raises:
         DataError: nothing lies at the path, or a manifest there can't be read.
-        UsageError: the file is not valid TOML, or a blend with an error.
+        UsageError: the file is not valid TOML, or a blend or a configuration with an error.
     """
     place = place_of(options.path)
     if not isinstance(place, LocalPlace):
@@ -81,9 +81,11 @@ def _toml(path: Path) -> Info:
     """Describe a blend, or the configuration of a run.
 
     Raises:
-        UsageError: it is not valid TOML, or a blend with an error.
+        UsageError: it is not valid TOML, or has an error.
     """
     from packtool.blending.blend import Blend
+    from packtool.commands.run import stages
+    from packtool.config import read
     from packtool.support.toml_file import read_toml
 
     facts: dict[str, Any] = {"bytes": path.stat().st_size}
@@ -93,6 +95,12 @@ def _toml(path: Path) -> Info:
         facts |= {"sources": ", ".join(sorted(blend.sources)), "stages": len(blend.stages)}
         return Info(path, "blend", "unknown", facts, next=[f"packtool stats {quoted}"])
     run = f"packtool run {quoted}"
+    try:
+        stages(read(path))
+    except UsageError as error:
+        if error.code != "missing-input":
+            raise
+        run += " --input INPUT"
     return Info(path, "configuration", "unknown", facts, next=[f"{run} --dry-run", run])
 
 

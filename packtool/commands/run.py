@@ -278,7 +278,7 @@ def stages(tables: Sequence[StageTable], inputs: Sequence[str] = (), root: Locat
         root: directory or URL that relative outputs lie in; pages lie next to it only in a directory.
 
     Raises:
-        UsageError: an input is unknown or ambiguous, two outputs are the same, or there is nothing to do.
+        UsageError: an input is unknown or ambiguous, or two outputs are the same.
     """
     done: list[PipelineStage] = []
     pages = Path()
@@ -300,12 +300,6 @@ def stages(tables: Sequence[StageTable], inputs: Sequence[str] = (), root: Locat
         stage = PipelineStage(table.stage, table, tuple(paths), output, options, needs)
         _require_apart(stage, done)
         done.append(stage)
-    if not done:
-        raise UsageError(
-            "nothing-to-do",
-            "the file has no table",
-            remedy="write [tokenize], [pack], [shuffle], [materialize], [export] or [stats]",
-        )
     return done
 
 

@@ -216,8 +216,12 @@ def test_what_packtool_did_not_write(place: Path, shell: Shell) -> None:
     assert packtool.info("alpaca.jsonl").kind == "conversations"
     (place / "empty").mkdir()
     assert "empty: empty directory\nNext:\n  packtool tokenize corpus.jsonl -o empty\n" in shell("info", "empty")
-    (place / "c.toml").touch()
+    (place / "c.toml").write_text("[tokenize]")
+    assert "  packtool run c.toml --input INPUT --dry-run\n" in shell("info", "c.toml")
+    (place / "c.toml").write_text("[tokenize]\ninput = 'a.jsonl'")
     assert "  packtool run c.toml --dry-run\n" in shell("info", "c.toml")
+    (place / "c.toml").write_text("[tool.ruff]")
+    assert "c.toml:1: there is no table 'tool'. Choose one of" in shell.refused("info", "c.toml", status=2)
 
 
 def test_a_pipe(tmp_path: Path, shell: Shell) -> None:

@@ -113,7 +113,7 @@ TWO = "[[pack]]\ninput='s'\noutput='a'\n[[pack]]\ninput='s'\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "[nothing-to-do] the file has no table. Write [tokenize], [pack], [shuffle], [materialize], [export] or"),
+        ("", "[nothing-to-do] FILE: the file has no table. Write [tokenize], [pack], [shuffle], [materialize], [expo"),
         ("\n[pack]\n", "[missing-input] FILE:2: pack has no input. Give input, or name it in the table."),
         (TWO, "[missing-option] FILE:4: one of several [[pack]] tables without an output of its own. Give each a name"),
         (f"{TWO}output='a/b'\n", "[same-output] FILE:6: writes out/a/b, where FILE:1 writes out/a. Give each an out"),
