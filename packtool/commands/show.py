@@ -54,7 +54,7 @@ def show(options: ShowArguments) -> Row:
         check_input(options, "packed datasets")
         dataset = open_packed(place, stores)
         bucket = _bucket(dataset, options.bucket)
-        row = _number(options.row, bucket.rows, "row")
+        row = _number(options.row or 0, bucket.rows, "row")
         tokenizer = _tokenizer(dataset, options.tokenizer)
         found = _stores(dataset, stores)
         missing: list[str] = []

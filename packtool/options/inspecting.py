@@ -25,7 +25,16 @@ class ShowArguments:
     path: Annotated[
         Path | str, Option(PLACE, "A packed dataset, or a token store.", metavar="DATASET|STORE", positional=True)
     ]
-    row: Annotated[int, Option(NUMBER, "Number of the row, from 0; -1 is the last.", short="-r", only=_OF_ROWS)] = 0
+    row: Annotated[
+        int | None,
+        Option(
+            NUMBER,
+            "Number of the row, from 0; -1 is the last.",
+            short="-r",
+            default="0 for a packed dataset",
+            only=_OF_ROWS,
+        ),
+    ] = None
     document: Annotated[
         int | None,
         Option(
