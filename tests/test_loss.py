@@ -245,6 +245,7 @@ def test_what_trains_is_told(stores: list[Path], tmp_path: Path, shell: Shell) -
     printed = " ".join(shell("stats", tmp_path / "packed", "--full").split())
     assert f"trained on {ledger['trained']:,}" in printed
     assert f"masked, not padding {ledger['masked']:,}" in printed
+    assert f"would train, in no row {ledger['trained_dropped']:,} 0 text and EOS" in printed
     row = packtool.show(tmp_path / "packed", row=3)
     loss = stored(tmp_path / "packed", "loss")[0][3].tolist()
     runs = [each for segment in row.segments for each in segment.runs]

@@ -244,11 +244,12 @@ def ledger_table(ledger: Ledger) -> Table[Account]:
         del accounts[2]
     groups.append(accounts)
     if ledger.trained_stored is not None:
+        to_train = sum(ledger.trained_stored)
         groups.append(
             [
                 Account("trained on", ledger.trained or 0, output),
                 Account("masked, not padding", ledger.masked or 0, output),
-                Account("to be trained on, dropped", ledger.trained_dropped or 0, sum(ledger.trained_stored)),
+                Account("would train, in no row", ledger.trained_dropped or 0, to_train, "text and EOS"),
             ]
         )
     columns: list[TableColumn[Account]] = [
