@@ -17,6 +17,7 @@ from packtool.formats.token_store import TokenStore
 from packtool.planning.arrays import blocks
 from packtool.planning.plan import I64, Ints
 from packtool.planning.selecting.mixture import Passes
+from packtool.support.sizes import plural
 
 
 def counts_of(codes: Codes, lengths: Ints) -> I64:
@@ -73,9 +74,9 @@ def nothing_left(documents: StoredDocuments, asked: Asked) -> UsageError:
     flags = Counter(dict(zip([taking, *(rule.flag for rule in RULES)], counts, strict=True)))
     [(flag, most), *others] = flags.most_common()
     if flag == "--holdout" and asked.part == "holdout":
-        what = f"{asked.holdout} holds out none of the {total:,} documents"
+        what = f"{asked.holdout} holds out none of the {plural(total, 'document')}"
         return UsageError("nothing-chosen", what, remedy="hold out more, or a number of documents", where=flag)
-    what = f"leaves out {most:,} of {total:,} documents"
+    what = f"leaves out {most:,} of {plural(total, 'document')}"
     for other, count in others:
         if count:
             what += f", {other} {count:,}"

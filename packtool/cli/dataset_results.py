@@ -106,8 +106,11 @@ def _epochs(source: PackedSourceFigures, asked: Options) -> Iterator[str]:
 
     if "mix" not in asked:
         return
-    line = f"{decimal(source.epochs)} epochs"
-    if "tokens" not in asked and decimal(source.asked_epochs) != decimal(source.epochs):
+    got = decimal(source.epochs)
+    line = f"{got} epochs"
+    if got == "1":
+        line = "1 epoch"
+    if "tokens" not in asked and decimal(source.asked_epochs) != got:
         line += f" ({decimal(source.asked_epochs)} asked)"
     if source.repeated_tokens:
         line += f", {plural(source.repeated_tokens, 'token')} packed again in further ones"
@@ -129,7 +132,7 @@ def _in_batches(mix: BatchShares, number: int) -> Iterator[str]:
 
     least, most = percent(mix.sources[number].min), percent(mix.sources[number].max)
     if least != most:
-        rows = f"{mix.batch_size:,} rows of {mix.sequence_length:,} tokens"
+        rows = f"{plural(mix.batch_size, 'row')} of {mix.sequence_length:,} tokens"
         yield f"{least} to {most} of the tokens of a batch of {rows}"
 
 

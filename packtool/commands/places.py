@@ -27,7 +27,7 @@ from packtool.places.place import Place
 from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, cache_directory, place_of, places_of
 from packtool.planning.plan import Plan
-from packtool.support.sizes import free_bytes, parse_bytes, show_bytes
+from packtool.support.sizes import free_bytes, parse_bytes, plural, show_bytes
 from packtool.support.temporary import temporary_directory
 from packtool.warnings import warn
 
@@ -124,7 +124,7 @@ def _staging_cache(options: Writing, stores: Sequence[Place]) -> Cache:
     workers = options.workers or available_cpus()
     needed = workers * shard_bytes
     if needed > limit:
-        what = f"{show_bytes(limit)} is too little for {workers} workers that each read a shard"
+        what = f"{show_bytes(limit)} is too little for {plural(workers, 'worker')} that each read a shard"
         remedy = f"give at least {show_bytes(needed)}, on a disk with as much room, or fewer --workers"
         raise UsageError("staging-too-small", what, remedy=remedy, where="--staging-limit")
     if cluster:  # each worker fetches for itself, and has an equal part of the limit

@@ -41,6 +41,7 @@ from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets
 from packtool.report.dataset_report import packed_sources
 from packtool.report.types import SCHEMA_VERSION
 from packtool.support.progress import Progress
+from packtool.support.sizes import plural
 from packtool.writing.gather import Gatherer, Locator, LossGatherer
 from packtool.writing.kept_columns import kept_values
 from packtool.writing.layout import BATCH_TOKENS
@@ -251,7 +252,7 @@ def _check_columns(dataset: PackedDataset, corpus: Corpus | None) -> None:
             columns.require_listed(name, values[first:last])
             missing += int(np.count_nonzero(is_absent(values[first:last])))
         if missing != entry.missing:
-            what = f"column {name} lacks {missing} values, but the manifest says {entry.missing}"
+            what = f"column {name} lacks {plural(missing, 'value')}, but the manifest says {entry.missing}"
             raise DataError("bad-columns", what, remedy=AGAIN, where=where)
         if corpus is None:
             continue

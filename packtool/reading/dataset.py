@@ -283,7 +283,7 @@ class Dataset(_OpenedDataset):
         return iter(self.rows)
 
     def __repr__(self) -> str:
-        what = f"{len(self)} rows of {self.sequence_length} tokens"
+        what = f"{plural(len(self), 'row')} of {self.sequence_length} tokens"
         return f"<packtool dataset: {what}, {self.recipe.place}{self._suffix()}>"
 
     @property

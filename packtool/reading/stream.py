@@ -26,6 +26,7 @@ from packtool.reading.order import Dealt, Order, Straight
 from packtool.reading.raw_batch import RawBatch, joined_rows, of_no_rows
 from packtool.reading.recipe import CACHE_BYTES, SHARDS
 from packtool.reading.sources import Kept, open_sources
+from packtool.support.sizes import plural
 
 SOURCE, EPOCH, LENGTH, ROW = range(4)
 """Columns of an address: number of the source, epoch of the source, length of the row, and number of the row among the
@@ -149,7 +150,7 @@ class Stream:
     def __repr__(self) -> str:
         if not isinstance(self.order, Dealt):
             return repr(self.source(0).epoch(0))
-        what = f"{len(self)} rows of {self._length} tokens, of {', '.join(self.names)}"
+        what = f"{plural(len(self), 'row')} of {self._length} tokens, of {', '.join(self.names)}"
         return f"<packtool blend: {what}, {self.order.blend.name}>"
 
     @property
@@ -336,13 +337,13 @@ def _batch_size(blend: Blend | None, batch_tokens: int | None, length: int, *, s
     if blend.batch_tokens is not None:
         rows = _rows_in(blend.batch_tokens, length, f"{blend.name}: batch-tokens")
         if written.samples not in (None, rows):
-            what = f"batch-size is {written.samples}, but batch-tokens make {rows} rows"
+            what = f"batch-size is {written.samples}, but batch-tokens make {plural(rows, 'row')}"
             raise UsageError("bad-option", what, remedy="leave one of the two out", where=blend.name)
         written = BatchSize(rows, f"the batch-tokens of {blend.name} make")
     if written.samples is None:
         return given
     if given.samples not in (None, written.samples):
-        what = f"it makes {given.samples} rows, but {written.said} {written.samples}"
+        what = f"it makes {plural(given.samples, 'row')}, but {written.said} {written.samples}"
         raise UsageError("bad-option", what, remedy="leave it out, or change the blend", where="batch_tokens")
     return written
 

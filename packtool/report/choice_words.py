@@ -17,7 +17,7 @@ _REASONS = {
     "not_where": "for which --where does not hold",
     "too_short": "too short",
     "too_long": "too long",
-    "duplicates": "copies of earlier ones",
+    "duplicates": "with the text of an earlier one",
     "other_shard": "of other shards",
     "not_sampled": "not in the sample",
     "not_drawn": "beyond the amount asked",

@@ -277,8 +277,8 @@ def _lengths_chart(lengths: Lengths, marks: Sequence[int]) -> str:
         return figure("Document length", "<p>No documents.</p>")
     total, documents = lengths.total or 1, lengths.documents
     caption = (
-        f"{count(documents)} documents with {count(lengths.total)} tokens; mean {number(lengths.mean)}, half have "
-        f"at most {count(lengths.p50)}, 99% at most {count(lengths.p99)}; longest {count(lengths.max)}."
+        f"{plural(documents, 'document')} with {plural(lengths.total, 'token')}; mean {number(lengths.mean)}, half "
+        f"have at most {count(lengths.p50)}, 99% at most {count(lengths.p99)}; longest {count(lengths.max)}."
     )
     if len(marks) > _MARKS:
         marks = marks[-1:]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from packtool.engines import Engine
 from packtool.errors import UsageError
 from packtool.planning.arrays import IN_MEMORY, Arrays
-from packtool.support.sizes import show_bytes
+from packtool.support.sizes import plural, show_bytes
 from packtool.writing.array_files import temporary_arrays
 
 if TYPE_CHECKING:  # which loads pyarrow
@@ -52,7 +52,7 @@ class Budget:
         if wanted // self.memory >> _MOST_BITS:
             raise UsageError(
                 "memory-too-small",
-                f"{show_bytes(self.memory)} for {workers} workers is too little memory to shuffle this dataset",
+                f"{show_bytes(self.memory)} for {plural(workers, 'worker')} is too little to shuffle this dataset",
                 remedy=f"give at least {show_bytes((wanted >> _MOST_BITS) + 1)}, or fewer --workers",
                 where="--memory",
             )

@@ -35,6 +35,7 @@ from packtool.places.url import is_remote
 from packtool.planning.document_loss import DocumentLoss
 from packtool.planning.plan import I64, Segments, offsets_of
 from packtool.support.installing import needing
+from packtool.support.sizes import plural
 
 if TYPE_CHECKING:
     from packtool.writing.gather import LossGatherer
@@ -81,7 +82,7 @@ def store_places(dataset: PackedDataset, given: Typed | Sequence[Typed] = ()) ->
     if not places and isinstance(manifest.stores, list):
         places = [_named(name, dataset.place) for name in manifest.stores]
     if len(places) != len(manifest.inputs):
-        what = f"was packed from {len(manifest.inputs)} stores, but {len(places)} are given"
+        what = f"was packed from {plural(len(manifest.inputs), 'store')}, but {len(places)} are given"
         raise UsageError("other-stores", what, remedy="give all of them, in the same order", where=str(dataset.place))
     _require_stores(dataset.place, manifest, places)
     return places

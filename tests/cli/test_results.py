@@ -72,6 +72,7 @@ def test_sources_of_a_mixture_are_summed_up(place: Path, shell: Shell) -> None:
     assert re.search(
         r"\nstore wiki: 200 documents, 2,834 tokens, [\d.]+% of all\n  2 epochs, 1,417 tokens packed again", done
     )
+    assert re.search(r"\nstore web: .*\n  1 epoch\n", done)
     assert re.search(r"\n  [\d.]+% to [\d.]+% of the tokens of a batch of 64 rows of 32 tokens\n", done)
     assert re.search(r"\n  packed again +1,317 +[\d.]+%  in further epochs\n", done)
     assert "  placed " in done

@@ -82,7 +82,7 @@ def test_from_a_file_as_from_python(sources: dict[str, Path], tmp_path: Path) ->
     assert np.array_equal(list(blend), blend[:])
     wide = packtool.open(tmp_path / "blend.toml", dtype="int64")
     assert (wide[-1].dtype, wide[-1].tolist()) == (np.int64, blend[1199].tolist())
-    assert repr(blend) == f"<packtool blend: 1200 rows of 32 tokens, of chat, code, web, {tmp_path / 'blend.toml'}>"
+    assert repr(blend) == f"<packtool blend: 1,200 rows of 32 tokens, of chat, code, web, {tmp_path / 'blend.toml'}>"
     with pytest.raises(IndexError, match="row 1200 of 1200"):
         blend[1200]
     with pytest.raises(UsageError, match="stores: a blend names the stores of each of its sources"):

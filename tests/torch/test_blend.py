@@ -56,7 +56,7 @@ def test_rows_are_those_of_the_sequence(sources: dict[str, Path], workers: int) 
     assert len(loader) == ROWS // 500
     source, _ = rows.origins(slice(None))
     assert tokens(loader) == np.concatenate([source[:, None], rows[:]], 1).tolist()
-    assert "packtool blend: 9000 rows of 16 tokens, of code, web" in repr(loader)
+    assert "packtool blend: 9,000 rows of 16 tokens, of code, web" in repr(loader)
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -108,7 +108,7 @@ def test_a_store_whose_name_is_not_utf8(tmp_path: Path) -> None:
 
 def test_another_number_of_stores_is_refused(index: Path) -> None:
     store = index.parent / "store"
-    with pytest.raises(UsageError, match="was packed from 1 stores, but 2 are given"):
+    with pytest.raises(UsageError, match="was packed from 1 store, but 2 are given"):
         packtool.open(index, stores=[store, store])
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from packtool.support.sizes import plural
 from packtool.text.conversations.contents import render_messages, rendered
 from packtool.text.conversations.conversation import Conversation, Trained
 from packtool.text.conversations.ends import Ends, TextSpan, merged_spans
@@ -263,7 +264,8 @@ def _of_marks(rendering: Rendered, said: Sequence[int], chosen: Sequence[int]) -
         chosen: the messages among them that train.
     """
     if len(rendering.marked) != len(said):
-        what = f"the chat template marks {len(rendering.marked)} spans for {len(said)} messages of the assistant"
+        messages = plural(len(said), "message")
+        what = f"the chat template marks {plural(len(rendering.marked), 'span')} for {messages} of the assistant"
         raise unsuited(f"{what}, so it can't be told which of them train")
     return [rendering.marked[place] for place, number in enumerate(said) if number in chosen]
 

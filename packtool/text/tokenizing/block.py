@@ -22,6 +22,7 @@ from packtool.outputs.delivery import Delivery
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.planning.plan import I64, Mask
+from packtool.support.sizes import plural
 from packtool.text.conversations.chat import Chat
 from packtool.text.corpus.file_bytes import file_digest
 from packtool.text.corpus.read import SpanReader, records_before
@@ -330,10 +331,10 @@ def too_many(limit: int | Fraction, where: str, example: str) -> DataError:
         where: one of them is.
         example: what is wrong with it.
     """
-    allowed = f"{float(100 * limit):g}% of all" if isinstance(limit, Fraction) else str(limit)
+    allowed = f"{float(100 * limit):g}% of all records" if isinstance(limit, Fraction) else plural(limit, "record")
     return DataError(
         "too-many-errors",
-        f"more than {allowed} records can't be used; {example}",
+        f"more than {allowed} can't be used; {example}",
         remedy="look at them with --on-error=quarantine and a higher --max-errors",
         where=where,
     )

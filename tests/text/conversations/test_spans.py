@@ -73,7 +73,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any], str]] = [
     (UNTRAINED, PLAIN, {}, "nothing trains: no message of the assistant may"),
     (talk("a", "b"), PLAIN, {"train_on": "completion"}, "no completion: the record has no prompt and completion"),
     (UNTRAINED, PLAIN, {"train_on": "all"}, "a message is not to train, but all of the text is asked for"),
-    (talk("a", "b", "c", "d"), MOVING, {"train_on": "last"}, "the chat template marks 1 spans for 2 messages of the"),
+    (talk("a", "b", "c", "d"), MOVING, {"train_on": "last"}, "the chat template marks 1 span for 2 messages of the "),
     (talk("a", "b"), COUNTING, {}, "the chat template renders what comes before message 2 differently once it is"),
     (
         talk("?", "a", reasoning="b"),
