@@ -15,7 +15,6 @@ from packtool.errors import UsageError
 from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.plan import I64, Ints, Plan, Segments, between, offsets_of
 from packtool.planning.shuffling.permutation import ROTATION, keys
-from packtool.support.sizes import plural
 
 
 class PartialPlan(Plan):
@@ -121,7 +120,7 @@ def lane_tokens(tokens: int, batch_size: int, multiple: int) -> int:
     if not steps:
         raise UsageError(
             "too-few-tokens",
-            f"{tokens} tokens do not fill one batch of {plural(batch_size, 'row')} of {multiple}",
+            f"{tokens} tokens do not fill one batch of {batch_size} rows of {multiple}",
             remedy="give a smaller batch size or sequence length",
             where="--batch-size",
         )
