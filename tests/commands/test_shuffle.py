@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +10,6 @@ import pytest
 
 import packtool
 from packtool.errors import DataError, UsageError
-from packtool.formats.packed import PackedDataset
-from packtool.formats.token_store import TokenStore
-from tests.commands.rebuilt import rebuilt
 from tests.making import Make
 from tests.stores import amended, contents
 
@@ -24,19 +19,6 @@ LENGTHS = np.random.default_rng(0).integers(1, 90, 200).tolist()
 @pytest.fixture
 def store(make: Make) -> Path:
     return make(LENGTHS, {"per_shard": 40}) / "store"
-
-
-@pytest.mark.parametrize("options", [{}, {"shuffle": False, "strategy": "bfd"}])
-def test_an_epoch_keeps_the_seed_of_the_dataset(store: Path, tmp_path: Path, options: dict[str, Any]) -> None:
-    packed = tmp_path / "packed"
-    packtool.pack(store, packed, **{"strategy": "concat", "sequence_length": 64, "seed": 7, **options})
-    packtool.shuffle(packed, tmp_path / "next", epoch=1)
-    packtool.shuffle(packed, tmp_path / "said", epoch=1, seed=7)
-    packtool.shuffle(packed, tmp_path / "other", epoch=1, seed=42)
-    assert contents(tmp_path / "next") == contents(tmp_path / "said")
-    recorded = [PackedDataset(tmp_path / name).manifest.shuffle for name in ("next", "other")]
-    assert [each.seed for each in recorded if each is not None] == [7, 42]
-    assert contents(tmp_path / "next") != contents(tmp_path / "other")
 
 
 BUCKETS: list[dict[str, Any]] = [
@@ -75,20 +57,6 @@ def test_concat_takes_any_atom_size(
     assert contents(tmp_path / "shuffled") == contents(tmp_path / "packed")
 
 
-@pytest.mark.parametrize(
-    ("strategy", "atom_size"), [("concat", 16), ("concat", 128), ("padding", 16), ("padding", 128)]
-)
-def test_the_same_atoms_in_another_order(store: Path, tmp_path: Path, strategy: str, atom_size: int) -> None:
-    packtool.pack(store, tmp_path / "corpus", strategy=strategy, sequence_length=64, atom_size=atom_size, shuffle=False)
-    packtool.shuffle(tmp_path / "corpus", tmp_path / "a", seed=42)
-    packtool.shuffle(tmp_path / "corpus", tmp_path / "b", seed=43)
-    packtool.shuffle(tmp_path / "corpus", tmp_path / "c", seed=42, epoch=1)
-    atoms = [_atoms(PackedDataset(tmp_path / name), atom_size) for name in ("corpus", "a", "b", "c")]
-    assert len({tuple(each) for each in atoms}) == 4
-    assert len({frozenset(Counter(each).items()) for each in atoms}) == 1
-    assert rebuilt(PackedDataset(tmp_path / "c"), TokenStore(store)) >= sum(LENGTHS) - len(LENGTHS)
-
-
 @pytest.mark.parametrize(("kind", "remainder"), [(0, None), (0, "drop"), (1, "pad"), (1, "drop"), (2, "drop")])
 def test_rows_that_fill_no_batch_are_counted(store: Path, tmp_path: Path, kind: int, remainder: str | None) -> None:
     packtool.pack(store, tmp_path / "packed", **BUCKETS[kind])
@@ -115,15 +83,6 @@ def test_batch_tokens_must_fit_every_bucket(store: Path, tmp_path: Path) -> None
         packtool.open(tmp_path / "packed")[0]
     with pytest.raises(UsageError, match=r"rows of several lengths move one by one\. Leave atom_size out"):
         packtool.shuffle(tmp_path / "packed", tmp_path / "out", atom_size=32)
-
-
-def _atoms(dataset: PackedDataset, atom_size: int) -> list[bytes]:
-    """The tokens of each atom."""
-    bucket = dataset.buckets[0]
-    tokens = bucket.tokens(0, bucket.rows).reshape(-1)
-    offsets = bucket.atom_offsets()
-    ends = np.arange(0, len(tokens) + atom_size, atom_size) if offsets is None else offsets * 64
-    return [tokens[a:b].tobytes() for a, b in pairwise(ends) if a < len(tokens)]
 
 
 LANES: dict[str, Any] = {"method": "partial", "batch_size": 4, "sequence_length": 32}

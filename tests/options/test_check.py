@@ -13,6 +13,7 @@ from packtool.options.names import STRATEGIES
 from packtool.options.pack import PackArguments
 from packtool.options.plans import PackOptions
 from packtool.options.shuffle import ShuffleArguments
+from packtool.options.tokenize import TokenizeArguments
 
 COUNT = "a whole number, such as 2048 or 2k"
 COUNTS = "a list of whole numbers, such as 2048,8192"
@@ -24,6 +25,10 @@ def shuffle(method: str, **options: Any) -> tuple[object, str, str]:
 
 def pack(strategy: str, **options: Any) -> tuple[object, str, str]:
     return PackArguments("tokens", "packed", strategy=strategy, **options), "--strategy", strategy
+
+
+def tokenize(**options: Any) -> tuple[object, str, str]:
+    return TokenizeArguments("a.jsonl", "o", **options), "", ""
 
 
 @pytest.mark.parametrize(
@@ -49,6 +54,9 @@ def pack(strategy: str, **options: Any) -> tuple[object, str, str]:
         (pack("bfd", sequence_length=0.5), f"[bad-option] sequence_length: 0.5 can't be used. Give {COUNT}."),
         (pack("bfd", shuffle="no"), "[bad-option] shuffle: 'no' can't be used. Give true or false."),
         (pack("bfd", seed="x"), "[bad-option] seed: 'x' can't be used. Give a whole number."),
+        (tokenize(id_field=""), "[bad-option] id_field: an empty name. Give the name of a field."),
+        (tokenize(columns=["a", ""]), "[bad-option] columns: an empty name. Give the name of a field."),
+        (tokenize(fim_spm_rate="7%", max_errors=1), "[option-not-taken] fim_spm_rate: "),  # the first as declared
     ],
 )
 def test_what_makes_no_sense(given: tuple[object, str, str], message: str) -> None:

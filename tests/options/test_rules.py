@@ -113,36 +113,6 @@ def test_help_and_the_reference_tell_the_rule(arguments: Any, each: Declared) ->
         assert rule is None or (rule.help in each.help and as_typed(rule.help) in line)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"fim_seed": 1}, "[option-not-taken] fim_seed: has no effect without fim_rate. Give fim_rate with it, "),
-        ({"max_errors": 1}, '[bad-option] max_errors: has no effect while on_error is fail. Give on_error="skip"'),
-        ({"text_field": "a", "ids_field": "b"}, "[option-not-taken] text_field: has no effect with ids_field. Leave "),
-        ({"ids_field": "a", "conversations": "b"}, "[bad-option] ids_field: has no effect with conversations. Leave o"),
-        ({"fim_spm_rate": "7%", "max_errors": 1}, "[option-not-taken] fim_spm_rate: "),  # the first as declared
-        ({"id_field": ""}, "[bad-option] id_field: an empty name. Give the name of a field."),
-        ({"columns": ["a", ""]}, "[bad-option] columns: an empty name. Give the name of a field."),
-    ],
-)
-def test_options_of_tokenize_beside_others(options: dict[str, Any], message: str) -> None:
-    assert refused(checked, TokenizeArguments("a.jsonl", "o", **options)).startswith(message)
-
-
-@pytest.mark.parametrize(
-    ("options", "held", "message"),
-    [
-        ({"train_on": "all"}, "texts", "[bad-option] train_on: has no effect on texts. Name the field of conv"),
-        ({"train_on": "all"}, "token ids", "[bad-option] train_on: has no effect on token ids. Name the field of "),
-        ({"max_chars": 3}, "token ids", "[bad-option] max_chars: has no effect on token ids. Give min_tokens or"),
-        ({"fim_rate": 0}, "token ids", "[bad-option] fim_rate: has no effect on token ids. Leave it out."),
-        ({"fim_rate": 0}, "conversations", "[bad-option] fim_rate: has no effect on conversations. Leave it out."),
-    ],
-)
-def test_options_of_tokenize_on_another_kind_of_input(options: dict[str, Any], held: Any, message: str) -> None:
-    assert refused(check_input, TokenizeArguments("a.jsonl", "o", **options), held).startswith(message)
-
-
 def test_values_that_mean_the_default_break_no_rule() -> None:
     check_together(checked(StatsArguments("store", too_long="drop", exact=False)))
     check_input(checked(StatsArguments("store", mix={}, text_field=None)), "packed datasets")

@@ -1,21 +1,17 @@
-"""One writer for an output, dead or alive, with or without locks in the file system."""
+"""One writer for an output, with or without locks in the file system."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
-import multiprocessing
 import os
 import re
-import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from packtool.errors import DataError
 from packtool.outputs import lock
-from packtool.outputs.output import Way
 from packtool.warnings import PacktoolWarning
 from tests.outputs.cases import STORE, begin, finish, names
 
@@ -29,25 +25,6 @@ def test_one_writer(tmp_path: Path) -> None:
     finish(output)
     assert names(tmp_path / "o") == STORE
     begin(tmp_path / "o", resume=True)
-
-
-def _hold(path: str, started: Any) -> None:
-    begin(path)
-    started.set()
-    signal.pause()
-
-
-def test_a_dead_writer_is_recognised(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    started = context.Event()
-    process = context.Process(target=_hold, args=(str(tmp_path / "o"), started))
-    process.start()
-    assert started.wait(60)
-    with pytest.raises(DataError, match="is writing here"):
-        begin(tmp_path / "o", resume=True)
-    process.kill()
-    process.join()
-    assert begin(tmp_path / "o", resume=True).way is Way.GO_ON
 
 
 def test_the_lock_goes_with_the_command_that_took_it(tmp_path: Path) -> None:

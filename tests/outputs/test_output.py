@@ -10,47 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
-import xxhash
 
 import packtool
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats import manifest as manifests
-from packtool.outputs.output import Way
 from packtool.places import local
-from tests.outputs.cases import MANIFEST, STORE, begin, finish, manifest_of, names, piece, pieces_of, shard
-
-
-def test_a_new_output_is_created_and_finished(tmp_path: Path) -> None:
-    path = tmp_path / "a" / "b"
-    output = begin(path)
-    assert output.work.is_dir()
-    assert names(path) == ["unfinished/lock", "unfinished/state.json"]
-    output.finish(MANIFEST, {"workers": 2})
-    assert sorted(p.name for p in path.iterdir()) == ["manifest.json", "run.json"]
-    assert msgspec.json.decode((path / "run.json").read_bytes()) == {
-        "command": "tokenize",
-        "key": "k",
-        "manifest": xxhash.xxh3_128_hexdigest((path / "manifest.json").read_bytes()),
-        "arguments": {},
-        "workers": 2,
-    }
-    assert manifests.read(path) == MANIFEST
-
-
-def test_overwrite_removes_the_old_files_first_and_resume_keeps_what_was_done_since(tmp_path: Path) -> None:
-    finish(begin(tmp_path), documents=3)
-    output = begin(tmp_path, "other", overwrite=True)
-    assert names(tmp_path) == ["unfinished/lock", "unfinished/state.json"]
-    piece(output, 0)
-    (output.scratch / "stdin").write_text("done")
-    output.release()
-    again = begin(tmp_path, "other", resume=True)
-    assert (again.way, pieces_of(again).numbers()) == (Way.GO_ON, [0])
-    assert (again.scratch / "stdin").read_text() == "done"
-    finish(again)
-    assert names(tmp_path) == STORE
+from tests.outputs.cases import STORE, begin, finish, manifest_of, names, shard
 
 
 def test_what_attempts_left_goes_before_the_manifest_comes(tmp_path: Path) -> None:
