@@ -46,8 +46,30 @@ def by_transformers(job: dict[str, Any], records: list[dict[str, Any]]) -> list[
             out.append(f"refused: {error}")
             continue
         masks = found["assistant_masks"]
-        out.append((found["input_ids"], masks) if any(masks) else NOTHING)
+        if hides_calls(tokenizer, messages, record.get("tools")):
+            out.append("refused: Transformers would lose a call, or the tools, without a word")
+        else:
+            out.append((found["input_ids"], masks) if any(masks) else NOTHING)
     return out
+
+
+def hides_calls(tokenizer: Any, messages: list[dict[str, Any]], tools: Any) -> bool:
+    """Whether the template makes the same text of the conversation without the calls of a message, or without tools."""
+    whole = tokenizer.apply_chat_template(messages, tools=tools, tokenize=False)
+    without = [(messages, None)] if tools else []
+    for at, message in enumerate(messages):
+        if message.get("tool_calls"):
+            bare = {name: value for name, value in message.items() if name != "tool_calls"}
+            without.append(([*messages[:at], bare, *messages[at + 1 :]], tools))
+    return any(_rendered(tokenizer, each, those) == whole for each, those in without)
+
+
+def _rendered(tokenizer: Any, messages: list[dict[str, Any]], tools: Any) -> str | None:
+    try:
+        text: str = tokenizer.apply_chat_template(messages, tools=tools, tokenize=False)
+    except Exception:
+        return None
+    return text
 
 
 def taken(tokenizer: Any, record: dict[str, Any]) -> list[dict[str, Any]]:
@@ -74,10 +96,11 @@ def _with_strings(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _loses_parts(messages: list[dict[str, Any]], text: str) -> bool:
-    """Whether the template leaves out content in parts, or writes the list as Python does."""
+    """Whether the template leaves out content in parts, or writes the list as Python or JSON does."""
     contents = [message["content"] for message in messages if isinstance(message.get("content"), list)]
     shown = [part["text"].rpartition("</think>")[2].strip() for content in contents for part in content]
-    return any(str(content) in text for content in contents) or not all(part in text for part in shown)
+    lists = [form for content in contents for form in (str(content), json.dumps(content, ensure_ascii=False))]
+    return any(form in text for form in lists) or not all(part in text for part in shown)
 
 
 def by_trl(job: dict[str, Any], records: list[dict[str, Any]]) -> list[tuple[list[int], list[int]] | str]:
