@@ -76,17 +76,6 @@ buckets = [2]
 """
 
 
-def test_options_come_from_a_file_and_flags_win(place: Path, shell: Shell) -> None:
-    (place / "c.toml").write_text(CONFIG.replace("buckets = [2]", ""), encoding="utf-8")
-    shell("pack", "--config", "c.toml", "-o", "p", "-q")
-    shell("pack", "--config", "c.toml", "-o", "q", "-L", "32", "--strategy", "concat", "-q")
-    found = [load(place / name) for name in ("p", "q")]
-    chosen = [(each["strategy"], each["options"]["sequence_length"]) for each in found]
-    assert chosen == [("padding", 8), ("concat", 32)]
-    error = shell.refused("pack", "-o", "r", "--strategy", "concat", "-L", "8", status=2)
-    assert "STORE" in error, "an earlier call's file is forgotten"
-
-
 def test_lists_and_switches_from_a_file(place: Path, shell: Shell) -> None:
     (place / "c.toml").write_text(
         """
@@ -113,6 +102,8 @@ def test_lists_and_switches_from_a_file(place: Path, shell: Shell) -> None:
     assert manifest["shuffle"] is None
     assert manifest["options"]["max_repetition"] == "1/4"
     assert manifest["lengths"] is not None, "the flag wins"
+    error = shell.refused("pack", "-o", "q", "--strategy", "concat", "-L", "8", status=2)
+    assert "STORE" in error, "an earlier call's file is forgotten"
 
 
 def test_an_option_in_a_file_is_blamed_there(place: Path, shell: Shell) -> None:

@@ -86,20 +86,16 @@ def test_a_tokenizer(place: Path, shell: Shell) -> None:
     assert " tokens, 1 rejected (1 invalid-json)\n" in shell("stats", "rearranged")
 
 
-def test_every_bucket_is_looked_at(place: Path) -> None:
+def test_damage(place: Path, shell: Shell) -> None:
+    """To a file of any bucket."""
     packtool.pack("store", "buckets", strategy="buckets", buckets=[8, 16])
     assert packtool.info("buckets").facts["sequence length"] == [8, 16]
-    (place / "buckets" / "bucket-00016" / "segments-00000.npy").unlink()
-    found = packtool.info("buckets")
-    assert (found.state, found.missing) == ("damaged", ["bucket-00016/segments-00000.npy"])
-
-
-def test_damage(place: Path, shell: Shell) -> None:
-    file = place / "store" / "tokens-00000.npy"
+    file = place / "buckets" / "bucket-00016" / "segments-00000.npy"
     file.write_bytes(file.read_bytes()[:-1])
-    text = shell("info", "store", status=1)
-    assert text.startswith("store: token store, damaged\n")
-    assert "missing or of the wrong size: tokens-00000.npy\nNext:\n  packtool verify store\n" in text
+    text = shell("info", "buckets", status=1)
+    assert text.startswith("buckets: packed dataset, damaged\n")
+    said = "missing or of the wrong size: bucket-00016/segments-00000.npy\nNext:\n  packtool verify buckets\n"
+    assert said in text
 
 
 def test_an_index_whose_store_is_gone_is_damaged(place: Path, shell: Shell) -> None:

@@ -77,11 +77,3 @@ def test_batches_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cu
         assert entry.name.endswith("-00007.npy")
         np.testing.assert_array_equal(np.load(tmp_path / entry.name), expected)
     assert len(list(tmp_path.iterdir())) == 4
-
-
-def test_tokens_alone(tmp_path: Path) -> None:
-    with PackedShardWriter(tmp_path, 0, dtype=TOKENS.dtype, rows=3, sequence_length=4, with_segments=False) as writer:
-        writer.add(TOKENS, ROWS)
-        shard = writer.close()
-    assert (shard.segments, shard.segment_offsets, shard.atoms) == (None, None, None)
-    assert [file.name for file in tmp_path.iterdir()] == ["tokens-00000.npy"]

@@ -107,15 +107,6 @@ def test_what_was_done_before_a_failure_is_kept(tmp_path: Path, fails: int) -> N
     assert again.whole()
 
 
-def test_nothing_is_recorded_before_it_may_be(tmp_path: Path) -> None:
-    work, waiting, then = Work(tmp_path), list[Callable[[], object]](), list[int]()
-    work.run(Threads(2), keep=waiting.append, then=then.append)
-    assert (work.pieces.numbers(), then) == ([], [])
-    for action in waiting:
-        action()
-    assert (work.pieces.numbers(), sorted(then)) == (list(range(COUNT)), list(range(COUNT)))
-
-
 def test_a_piece_that_is_forgotten_is_done_again(tmp_path: Path) -> None:
     work = Work(tmp_path)
     work.run(Processes(1))
@@ -135,11 +126,3 @@ def test_a_record_is_of_its_own_piece_and_run(tmp_path: Path) -> None:
     other = Work(tmp_path, key="other")
     other.run(Threads(2))
     assert sorted(other.calls) == list(range(COUNT))
-
-
-def test_one_digit_of_a_record_is_noticed(tmp_path: Path) -> None:
-    work = Work(tmp_path)
-    work.run(Threads(2))
-    record = tmp_path / work.pieces.name(4)
-    record.write_text(record.read_text().replace(": 4104", ": 4204"))
-    assert sorted(work.pieces.recorded(range(COUNT))) == [0, 1, 2, 3, 5, 6]

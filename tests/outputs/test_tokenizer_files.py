@@ -9,7 +9,7 @@ import pytest
 import packtool
 from packtool.errors import PacktoolError
 from packtool.formats.names import TOKENIZER
-from tests.making import Make, write_records
+from tests.making import write_records
 from tests.stores import amended
 from tests.text.encoding import shapes
 
@@ -49,12 +49,6 @@ def test_every_dataset_has_the_tokenizer_that_made_its_tokens(made: Path, tmp_pa
 def test_a_store_is_a_tokenizer(made: Path, tmp_path: Path) -> None:
     packtool.tokenize(made / "corpus.jsonl", tmp_path / "again", tokenizer=made / "store", workers=1)
     assert (tmp_path / "again" / "manifest.json").read_bytes() == (made / "store" / "manifest.json").read_bytes()
-
-
-def test_a_store_of_ids_alone_has_none(make: Make) -> None:
-    packed = make([5, 9, 12], packed={"strategy": "bfd", "sequence_length": 16}) / "packed"
-    assert not (packed / TOKENIZER).exists()
-    assert packtool.show(packed, 0).segments[0].text is None
 
 
 def test_what_was_changed_is_found(made: Path, tmp_path: Path) -> None:
