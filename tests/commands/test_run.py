@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 import packtool
-from packtool.commands.run import PipelineStage, run
+from packtool.commands.run import run
 from packtool.errors import PacktoolError, UsageError
-from packtool.formats.token_store import TokenStore
 from tests.interrupting import interrupted
 from tests.places.s3_server import Bucket
 from tests.stores import contents, write_store
@@ -51,36 +50,6 @@ def change(place: Path, old: str, new: str) -> None:
     file = place / "c.toml"
     assert old in file.read_text(encoding="utf-8")
     file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
-
-
-def test_the_second_run_does_nothing(place: Path) -> None:
-    intended = run(place / "c.toml", input=place / "store", output=place / "out", dry_run=True)
-    assert [result.state for result in intended] == ["would do"] * 4
-    store = TokenStore(place / "store")
-    known = {"documents": store.documents, "tokens": store.tokens}
-    assert [result.preview and result.preview.known for result in intended] == [known, known, None, None]
-    assert not (place / "out").exists()
-    assert go(place) == ["done"] * 4
-    before = {file: file.stat().st_mtime_ns for file in (place / "out").rglob("*")}
-    assert go(place) == ["kept", "kept", "kept", "done"]
-    assert {file: file.stat().st_mtime_ns for file in (place / "out").rglob("*")} == before
-
-
-def test_stages_give_what_the_commands_give(place: Path) -> None:
-    seen: list[str] = []
-
-    def announce(number: int, count: int, stage: PipelineStage) -> None:
-        seen.append(f"{number}/{count} {stage.name}")
-
-    *_, measured = run(place / "c.toml", input=place / "store", output=place / "out", announce=announce)
-    assert seen == ["1/4 pack", "2/4 pack", "3/4 shuffle", "4/4 stats"]
-    packtool.pack(place / "store", place / "p", strategy="padding", sequence_length=16)
-    packtool.shuffle(place / "p", place / "s", epoch=3)
-    assert {**contents(place / "out" / "padded")} == contents(place / "p")
-    shards = [name for name in contents(place / "s") if name.startswith("tokens-")]
-    assert shards
-    assert [contents(place / "out" / "shuffled")[name] for name in shards] == [contents(place / "s")[n] for n in shards]
-    assert measured.result.ledger == packtool.stats(place / "s").ledger
 
 
 def test_what_changed_is_made_anew_only_on_request(place: Path) -> None:

@@ -55,6 +55,8 @@ def test_every_format_gives_the_documents_of_the_reference(tmp_path: Path) -> No
     assert documents(results[0].path) == expected
     names = " ".join(entry.name for entry in manifests.read(results[0].path).inputs)
     assert names == "a.jsonl b.jsonl.gz big.jsonl c.jsonl.bz2 d.jsonl.xz deep/e.parquet misnamed.jsonl"
+    held = [file["documents"] for file in results[0].run["files"]]
+    assert held == [len(TEXTS), 2 * len(TEXTS), len(long), *[len(TEXTS)] * 4]
     counts = results[0].counts
     assert (counts["documents"], counts["tokens"]) == (len(expected), sum(map(len, expected)))
     assert sum(name.startswith("tokens-") for name in stores[0]) > 5
@@ -102,20 +104,6 @@ def test_bos_and_special_tokens_as_text(tmp_path: Path) -> None:
     assert text.counts["tokens"] == sum(map(len, expected))
     manifest = manifests.read(text.path)
     assert (manifest.tokenizer.bos_id, manifest.tokenizer.eos_id) == (bos, eos)
-
-
-def test_filters_count_what_they_leave_out(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(jsonl(["one two three", "one", "x" * 50, "", "four five six"]))
-    (tmp_path / "b.jsonl").write_bytes(jsonl(["lonely", "a b"]))
-    inputs = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
-    result = run(inputs, tmp_path / "o", min_words=2, min_chars=4, max_chars=40)
-    assert documents(result.path) == reference(["one two three", "four five six"])
-    assert (result.counts["filtered"], result.counts["filtered_words"], result.counts["filtered_characters"]) == (
-        5,
-        1 + 1 + 0 + 1 + 2,
-        3 + 50 + 0 + 6 + 3,
-    )
-    assert [(file["name"], file["filtered"]) for file in result.run["files"]] == [("a.jsonl", 3), ("b.jsonl", 2)]
 
 
 def test_empty_files_give_an_empty_store(tmp_path: Path) -> None:
