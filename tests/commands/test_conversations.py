@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 from tokenizers import AddedToken, Tokenizer
 
 import packtool
@@ -34,7 +32,6 @@ ENDING = (
     "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% else %}"
     "{% generation %}{{ m.content }}<|endoftext|>{% endgeneration %}{% endif %}{% endfor %}"
 )
-CALLS = "{% for call in m.tool_calls or [] %}[{{ call.function.name }}]{% endfor %}"
 TALKS = [
     {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hö 😀"}]},
     {"conversations": [{"from": "human", "value": "1 + 1"}, {"from": "gpt", "value": "2"}]},
@@ -90,18 +87,6 @@ def test_conversations_of_every_kind_are_found(tmp_path: Path, model: Path) -> N
         assert trained(tmp_path / filters) == EXPECTED
 
 
-def test_parquet_gives_the_same(tmp_path: Path, model: Path) -> None:
-    parquet.write_table(pa.Table.from_pylist([TALKS[0]] * 3), tmp_path / "a.parquet", row_group_size=2)
-    packtool.tokenize(tmp_path / "a.parquet", tmp_path / "s", tokenizer=model, workers=1)
-    assert trained(tmp_path / "s") == EXPECTED[:1] * 3
-    table = pa.Table.from_pylist([{"chat": TALKS[0]["messages"], "text": "x", "n": 3}])
-    parquet.write_table(table, tmp_path / "b.parquet")
-    options: Any = {"tokenizer": model, "conversations": "chat", "columns": ["n"], "workers": 1}
-    packtool.tokenize(tmp_path / "b.parquet", tmp_path / "t", **options)
-    assert trained(tmp_path / "t") == EXPECTED[:1]
-    assert TokenStore(tmp_path / "t").column("n").to_pylist() == ["3"]
-
-
 def test_a_text_comes_before_a_conversation(tmp_path: Path, model: Path) -> None:
     given = lines(tmp_path / "a.jsonl", {"text": "plain", **TALKS[0]})
     message = "the first record has 'text' and 'messages': the text is read"
@@ -111,40 +96,6 @@ def test_a_text_comes_before_a_conversation(tmp_path: Path, model: Path) -> None
         assert TokenStore(tmp_path / "s").loss is None
     packtool.tokenize(given, tmp_path / "t", tokenizer=model, conversations="auto", workers=1)
     assert trained(tmp_path / "t") == EXPECTED[:1]
-
-
-THOUGHT = [
-    {"role": "user", "content": "a"},
-    {"role": "assistant", "content": "look", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]},
-    {"role": "tool", "content": "t"},
-    {"role": "assistant", "content": "<think>Hm.</think>yes"},
-]
-WHOLE = (
-    "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nlook[f]<|im_end|>\n"
-    "<|im_start|>tool\nt<|im_end|>\n<|im_start|>assistant\n<think>Hm.</think>yes<|im_end|>\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({}, ["look[f]<|im_end|>", "<think>Hm.</think>yes<|im_end|>"]),
-        ({"tool_calls": "mask"}, ["<think>Hm.</think>yes<|im_end|>"]),
-        ({"tool_calls": "drop"}, ["look<|im_end|>", "<think>Hm.</think>yes<|im_end|>"]),
-        ({"reasoning": "mask"}, ["look[f]<|im_end|>", "<think>", "</think>yes<|im_end|>"]),
-        ({"reasoning": "drop"}, ["look[f]<|im_end|>", "yes<|im_end|>"]),
-        ({"train_on": "last"}, ["<think>Hm.</think>yes<|im_end|>"]),
-        ({"train_on": "all"}, [WHOLE + "<|endoftext|>"]),
-    ],
-    ids=str,
-)
-def test_what_trains_is_chosen(tmp_path: Path, model: Path, options: dict[str, Any], expected: list[str]) -> None:
-    (tmp_path / "t.jinja").write_text(TEMPLATE.replace("{{ m.content }}", "{{ m.content }}" + CALLS))
-    chat: dict[str, Any] = {"tokenizer": model, "chat_template": tmp_path / "t.jinja", "workers": 1}
-    packtool.tokenize([{"messages": THOUGHT}], tmp_path / "s", **chat, **options)
-    [found] = trained(tmp_path / "s")
-    assert [text for text, trains in found if trains] == expected
-    assert ("tool" in "".join(text for text, _ in found)) == (options != {"tool_calls": "drop"})
 
 
 def test_eos_of_the_template_is_that_of_the_store(tmp_path: Path, model: Path) -> None:

@@ -14,9 +14,6 @@ import pytest
 from pyarrow import parquet
 
 from packtool.formats.token_store import TokenStore
-from packtool.text.corpus.classify import classify
-from packtool.text.corpus.read import SpanReader
-from packtool.text.corpus.records import Fields, RecordBatch, Span
 from packtool.text.faults import Fault, bad_conversation, nothing_trains, unsuited
 from packtool.warnings import PacktoolWarning
 from tests.text.tokenizing.runs import run
@@ -32,16 +29,6 @@ def test_a_fault_keeps_all_its_parts_on_the_way_from_a_worker(fault: Fault) -> N
     assert str(again.at("a.jsonl:3", ", or leave it out")) == str(fault.at("a.jsonl:3", ", or leave it out"))
     assert again != Fault("bad-field", "y")
     assert again != Fault(fault.code, fault.what, "do something else")
-
-
-def test_a_batch_has_a_column_for_each_field_that_is_kept() -> None:
-    fields = Fields(columns=("id", "url"))
-    assert RecordBatch(fields).columns == [[], []]
-    batch = RecordBatch(fields, records=2)
-    batch.add(1, lambda raw: (raw, ["a", None]), "words")
-    batch.reject(2, Fault("invalid-json", "not JSON"), b"{", size=7)
-    assert (batch.documents, batch.numbers, batch.columns) == (["words"], [1], [["a"], [None]])
-    assert [(each.record, each.raw, each.size) for each in batch.rejects] == [(2, b"{", 0)]
 
 
 def tar() -> bytes:
@@ -90,16 +77,6 @@ def test_columns_of_what_can_be_used_are_kept_beside_what_cannot(
     assert len(ids) == store.documents
     assert ids[-3000:] == [f"n{number}" for number in range(3000)]
     assert (tmp_path / "s" / "rejected.jsonl").exists() == (on_error == "quarantine")
-
-
-@pytest.mark.parametrize(("name", "head"), [("a.csv.gz", b"text,id\n"), ("a.jsonl.gz", b""), ("a.txt.gz", b"")])
-def test_damage_of_a_stream_is_about_all_that_follows(tmp_path: Path, name: str, head: bytes) -> None:
-    whole = gzip.compress(head + GOOD)
-    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
-    file = classify(name, str(tmp_path / name), None)
-    *_, last = SpanReader(file, Span(0), Fields())
-    [reject] = last.rejects
-    assert (reject.record, reject.fault.code, reject.raw) == (0, "damaged-file", None)
 
 
 def test_a_time_that_python_has_not_is_no_crash(tmp_path: Path) -> None:

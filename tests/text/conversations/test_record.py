@@ -27,6 +27,7 @@ SENDERS = ("GPT", "chatgpt", "Bing", "model", "AI")
         {"conversations": SHARED},
         *({"conversations": [{"from": "Human", "value": "Hi"}, {"from": name, "value": "Ho"}]} for name in SENDERS),
         {"conversations": list(TALK)},
+        {"messages": list(TALK), "label": 0},  # a class, of no preference
         {"prompt": "Hi", "completion": "Ho"},
         {"prompt": [TALK[0]], "completion": [TALK[1]]},
         {"prompt": [TALK[0]], "completion": "Ho"},
@@ -192,15 +193,6 @@ def test_a_mark_that_asks_for_what_never_trains_is_refused() -> None:
         with pytest.raises(Fault, match=r"message 1: .* asks to train on what the user says"):
             conversation_of({"messages": [{**TALK[0], **mark}, TALK[1]]})
     assert conversation_of({"messages": [{**TALK[0], "train": False}, TALK[1]]}).trains == (False, True)
-
-
-@pytest.mark.parametrize("record", [{"prompt": "Hi", "completion": "Ho"}, {"messages": list(TALK)}])
-def test_unpaired_preferences_train_where_their_label_is_true(record: dict[str, Any]) -> None:
-    with pytest.raises(Fault) as error:
-        conversation_of({**record, "label": False})
-    assert str(error.value) == "the label of an unpaired preference is false: keep the records whose label is true"
-    assert conversation_of({**record, "label": True}).messages == TALK
-    assert conversation_of({**record, "label": 0}).messages == TALK  # a class
 
 
 def test_a_call_in_the_older_form_of_openai_is_a_call() -> None:

@@ -79,6 +79,7 @@ def test_what_a_template_does_not_show_is_refused(source: str, record: dict[str,
     ("source", "record"),
     [
         (NAMES + SHOWING, WITH_TOOLS),
+        ("{{ messages[0].functions }}" + PLAIN, FUNCTIONS),
         (SHOWING, {"messages": [USER, call('{"city": "Lima"}', None), RESULT, ANSWER]}),
         (SHOWING, {"messages": [USER, call({}), RESULT, ANSWER]}),
         (SHOWING, {"messages": [USER, call("not JSON"), RESULT, ANSWER]}),

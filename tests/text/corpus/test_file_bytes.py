@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import xxhash
 from pyarrow import parquet
 
 from packtool.errors import DataError, PacktoolError
@@ -19,16 +18,6 @@ from packtool.text.corpus.records import CorpusFile, Span
 from tests.places.s3_server import Bucket
 from tests.text.corpus import reading
 from tests.text.corpus.reading import LINES, find
-
-
-def test_the_checksum_is_of_the_whole_file_however_little_was_read(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"x" * 10_000)
-    [file] = find(tmp_path / "a.txt")
-    for taken in (0, 1, 9999, 10_000):
-        source = FileBytes(file, hashed=True)
-        assert len(source.read(taken)) == source.tell() == taken
-        assert source.digest() == xxhash.xxh3_128_hexdigest(b"x" * 10_000)
-        source.close()
 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["file", "object store"])

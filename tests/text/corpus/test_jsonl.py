@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from packtool.text.corpus.jsonl import is_utf8, read_jsonl
 from packtool.text.corpus.records import EXCERPT, Fields
-from tests.text.corpus.reading import LINES, Dribble, together
+from tests.text.corpus.reading import together
 
 
 def read(data: bytes, field: str = "text") -> tuple[list[str], list[tuple[int, str, str]]]:
@@ -77,10 +77,6 @@ def test_an_object_over_two_lines_is_two_bad_lines() -> None:
     assert [line for line, _, _ in read(data)[1]] == [1, 2, 3]
 
 
-def test_each_line_may_end_in_its_own_way() -> None:
-    assert documents(b'{"text":"a"}\n{"text":"b"}\r\n{"text":"c"}\n{"text":"d"}\r\n{"text":"e"}') == list("abcde")
-
-
 def test_nesting_is_too_deep_at_the_same_depth_however_deep_the_caller() -> None:
     levels = [*range(900, 1010), *range(1450, 1550), 100_000]  # where Python 3.11 and 3.12 end
     data = b"\n".join(b'{"text": "%d", "x": %s%s}' % (n, b"[" * n, b"]" * n) for n in levels) + b"\n"
@@ -125,12 +121,6 @@ def test_fields_of_any_name_are_read(name: str, plain: object) -> None:
     data = record if plain else json.dumps({"n": [1, 2], name: 5}).encode()
     [batch] = read_jsonl(io.BytesIO(data), fields)
     assert (batch.documents, batch.columns) == ((["a"], [["1"]]) if plain else ([[1, 2]], []))
-
-
-def test_reading_by_short_reads_is_the_same() -> None:
-    texts, _ = together(read_jsonl(Dribble(LINES[:5000], 5), Fields(), 0, 4000))
-    assert texts == [f"document {n}" for n in range(len(texts))]
-    assert len(texts) > 100
 
 
 @pytest.mark.parametrize("size", [10, 1 << 20])

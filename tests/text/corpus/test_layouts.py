@@ -101,19 +101,6 @@ RECORDS = [
 ]
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.parquet", "a.csv"])
-def test_a_layout_is_read_from_every_format(tmp_path: Path, chat: dict[str, Any], name: str) -> None:
-    plain = [{"prompt": "Add.\n1 + 1", "completion": "2"}, {"prompt": "Say Hi.", "completion": "Hi."}]
-    expected = stored(plain, tmp_path / "expected", **chat)
-    assert stored(write(tmp_path / name, RECORDS), tmp_path / "s", **chat) == expected
-    written = load(tmp_path / "s")["options"]
-    assert (written["prompt"], written["completion"]) == (["instruction", "input"], "output")
-    assert stored(RECORDS, tmp_path / "given", **chat) == expected
-    odd = [{"q": "Add.", "more": "1 + 1", "a": "2"}, {"q": "Say Hi.", "more": "", "a": "Hi."}]
-    path = write(tmp_path / f"odd{name[1:]}", odd)
-    assert stored(path, tmp_path / "t", prompt="q,more", completion="a", **chat) == expected
-
-
 def test_system_and_history_are_named(tmp_path: Path, chat: dict[str, Any]) -> None:
     record = {"s": "Brief.", "past": [["1", "one"]], "q": "2", "a": "two"}
     messages = [("system", "Brief."), ("user", "1"), ("assistant", "one"), ("user", "2"), ("assistant", "two")]
@@ -130,18 +117,6 @@ def test_a_record_without_an_answer_is_an_error(tmp_path: Path, chat: dict[str, 
         packtool.tokenize(path, tmp_path / "s", **chat)
     with pytest.warns(PacktoolWarning, match="2 records could not be used"):
         packtool.tokenize(path, tmp_path / "s", **chat, on_error="skip")
-
-
-TURNS = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
-
-
-def test_tools_in_a_message_are_for_templates_that_read_them(tmp_path: Path, chat: dict[str, Any]) -> None:
-    said = {"messages": [{"role": "system", "content": "s", "functions": "[{}]"}, *TURNS]}
-    with pytest.raises(DataError, match="the chat template does not show functions of message 1"):
-        packtool.tokenize([said], tmp_path / "s", **chat)
-    template = chat["chat_template"]
-    template.write_text("{{ messages[0].functions }}" + template.read_text())
-    assert len(stored([said], tmp_path / "s", **chat)) == 1
 
 
 def test_several_text_fields(tmp_path: Path) -> None:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import packtool
 from packtool.errors import PacktoolError
-from packtool.text.corpus.python_records import copy_records
-from packtool.text.corpus.read import SpanReader
-from packtool.text.corpus.records import Fields, Span
 from tests.stores import contents, load
 from tests.text.tokenizing.runs import ASSET, documents
 
@@ -51,16 +45,6 @@ def test_every_kind_of_iterable_gives_the_store_of_a_file(tmp_path: Path) -> Non
     assert contents(tmp_path / "list") == contents(tmp_path / "records") == contents(tmp_path / "dataset")
     assert documents(tmp_path / "list") == documents(tmp_path / "file") == documents(tmp_path / "texts")
     assert load(tmp_path / "list")["inputs"][0]["name"] == "records"
-
-
-@given(st.lists(st.text() | st.none() | st.integers() | st.dictionaries(st.text(), st.text())))
-def test_what_a_field_holds_arrives_as_it_is(values: list[Any]) -> None:
-    with tempfile.TemporaryDirectory() as place:
-        file = copy_records([{"text": value} for value in values], Path(place), Fields())
-        batches = list(SpanReader(file, Span(0), Fields()))
-    texts = [text for batch in batches for text in batch.documents]
-    assert texts == [value for value in values if isinstance(value, str)]
-    assert sum(len(batch.rejects) for batch in batches) == len(values) - len(texts)
 
 
 def test_what_are_no_records_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

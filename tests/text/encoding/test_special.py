@@ -66,14 +66,5 @@ def test_a_bos_that_the_model_expects_is_warned_of(tmp_path: Path) -> None:
     )  # the chat template says what begins them: a warning would be an error
 
 
-def test_the_remedy_names_the_end_of_a_document(tmp_path: Path) -> None:
-    spec = shapes.spec()
-    spec["model"]["vocab"]["<|im_end|>"] = len(spec["model"]["vocab"])
-    (tmp_path / "tokenizer.json").write_text(json.dumps(spec))
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|im_end|>"}))
-    with pytest.warns(PacktoolWarning, match=r"give eos_token='<\|endoftext\|>'"):
-        info_of(find_tokenizer(tmp_path))
-
-
 def test_no_candidate_ends_turns() -> None:
     assert not ENDS_OF_TURNS.intersection(*[{token for group in CANDIDATES["eos"] for token in group}])

@@ -13,10 +13,9 @@ import pytest
 
 import packtool
 from packtool.errors import DataError
-from packtool.text.encoding import long_texts as pieces
 from tests.interrupting import DAMAGES, interrupted
 from tests.stores import contents
-from tests.text.tokenizing.runs import ASSET, documents, fails, jsonl, reference, run
+from tests.text.tokenizing.runs import ASSET, documents, fails, jsonl, reference
 
 
 def write_corpus(path: Path) -> Path:
@@ -44,21 +43,6 @@ def test_a_block_that_changed_is_done_again(
     packtool.tokenize(corpus, tmp_path / "out", **options, resume=True)
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
     assert packtool.verify(tmp_path / "out").problems == []
-
-
-def test_long_documents_are_encoded_in_pieces_to_the_same_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from packtool.text.encoding import encode as blocks_of
-
-    words = ["The", "quick\nbrown", "fox.", "It's", "", "été", "日本語", "def", "x(y):\n\n"]
-    text = " ".join(f"{word}{n}" for n, word in enumerate(words * 400))
-    (tmp_path / "a.jsonl").write_bytes(jsonl(["short", text, "short"]))
-    expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole", bos_token="!").path)
-    monkeypatch.setattr(pieces, "PIECE", 300)
-    monkeypatch.setattr(blocks_of, "PIECE", 300)
-    monkeypatch.setattr(blocks_of, "_ENCODE_CHARS", 1000)
-    for encoder in ("auto", "tokenizers"):
-        store = run(tmp_path / "a.jsonl", tmp_path / encoder, encoder=encoder, bos_token="!").path
-        assert contents(store) == expected
 
 
 def test_an_archive_that_bursts_takes_no_more_memory_than_a_record_may(tmp_path: Path) -> None:
