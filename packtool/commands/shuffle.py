@@ -201,6 +201,11 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
 
 
 def _require_texts(corpus: Corpus) -> None:
+    """Refuse stores of conversations, which the partial shuffle would cut.
+
+    Raises:
+        UsageError: naming the first of them.
+    """
     for store in corpus.stores:
         if store.manifest.conversations:
             what = f"the partial shuffle cuts documents wherever a row ends, and {store.place} holds conversations"

@@ -19,8 +19,8 @@ from packtool.commands.made_by import tokenizer_named
 from packtool.commands.places import require_distinct
 from packtool.commands.ranked_documents import longest, most_repeated
 from packtool.commands.stats_compare import CHOOSING, comparison_of, without_repeats
+from packtool.commands.whole_conversations import KEEPING, cut_by
 from packtool.engines import Engine
-from packtool.errors import UsageError
 from packtool.formats.token_store import Corpus
 from packtool.options.arguments import as_flags
 from packtool.options.check import refuse
@@ -29,7 +29,6 @@ from packtool.outputs.recorded import Recorded
 from packtool.places.place import Place
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.ratios import ratio
-from packtool.planning.packing import STRATEGIES
 from packtool.planning.plan import Ints, offsets_of
 from packtool.planning.selecting.mixture import Passes, by_pass
 from packtool.planning.selecting.subsets import first_of_each
@@ -130,14 +129,10 @@ def _keeping_whole(tried: Sequence[Candidate], options: StatsArguments) -> list[
     Raises:
         UsageError: one of them was named.
     """
-    keeping = [name for name, strategy in STRATEGIES.items() if strategy.whole and strategy.keeps_eos]
     for candidate in tried:
-        if candidate.strategy.name not in keeping and candidate.strategy.name in without_repeats(options.compare):
-            cuts = "cuts" if candidate.strategy.keeps_eos else "leaves out the EOS of"
-            what = f"{candidate.strategy.name} {cuts} documents that would fit a row, and these are conversations"
-            remedy = f"give --too-long=cut, or strategies that keep documents whole: {', '.join(keeping)}"
-            raise UsageError("conversations-cut", what, remedy=remedy, where="--compare")
-    return [candidate for candidate in tried if candidate.strategy.name in keeping]
+        if candidate.strategy.name not in KEEPING and candidate.strategy.name in without_repeats(options.compare):
+            raise cut_by(candidate.strategy, "these are conversations", "--compare")
+    return [candidate for candidate in tried if candidate.strategy.name in KEEPING]
 
 
 def _pass_by_pass(

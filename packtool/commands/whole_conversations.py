@@ -10,8 +10,25 @@ from packtool.commands.pack_recipe import PackRecipe
 from packtool.errors import DataError, UsageError
 from packtool.formats.token_store import Corpus
 from packtool.planning.packing import STRATEGIES
+from packtool.planning.packing.strategy import Strategy
 from packtool.planning.selecting.mixture import Passes
 from packtool.support.sizes import plural
+
+KEEPING = tuple(name for name, strategy in STRATEGIES.items() if strategy.whole and strategy.keeps_eos)
+"""The strategies that take conversations."""
+
+
+def cut_by(strategy: Strategy, held: str, where: str) -> UsageError:
+    """Return the error for a strategy that would cut conversations, or leave out what ends them.
+
+    Args:
+        held: what holds them.
+        where: the option that names the strategy.
+    """
+    cuts = "cuts" if strategy.keeps_eos else "leaves out the EOS of"
+    what = f"{strategy.name} {cuts} documents that would fit a row, and {held}"
+    remedy = f"give --too-long=cut, or a strategy that keeps documents whole: {', '.join(KEEPING)}"
+    return UsageError("conversations-cut", what, remedy=remedy, where=where)
 
 
 def longest_conversation(corpus: Corpus, recipe: PackRecipe) -> int | None:
@@ -28,12 +45,8 @@ def longest_conversation(corpus: Corpus, recipe: PackRecipe) -> int | None:
     if not stores or options.too_long == "cut":
         return None
     strategy = recipe.strategy
-    if not (strategy.whole and strategy.keeps_eos):
-        cuts = "cuts" if strategy.keeps_eos else "leaves out the EOS of"
-        what = f"{strategy.name} {cuts} documents that would fit a row, and {stores[0].place} holds conversations"
-        keeping = ", ".join(name for name, strategy in STRATEGIES.items() if strategy.whole and strategy.keeps_eos)
-        remedy = f"give --too-long=cut, or a strategy that keeps documents whole: {keeping}"
-        raise UsageError("conversations-cut", what, remedy=remedy, where="--strategy")
+    if strategy.name not in KEEPING:
+        raise cut_by(strategy, f"{stores[0].place} holds conversations", "--strategy")
     if options.too_long == "drop":
         return _room(recipe)
     return None
