@@ -178,13 +178,12 @@ def _from_typer(error: Any, names: set[str]) -> UsageError:
         if owners and context:
             have = "has" if len(owners) == 1 else "have"
             what += f"; {' and '.join(owners)} {have} it"
-        meant = OTHER_OPTIONS.get(error.option_name)
+        meant = OTHER_OPTIONS.get(error.option_name, f"-{error.option_name.lstrip('-')}")  # such as --L for -L
+        alike = _alike(error.option_name, error.possibilities)
         if context and any(meant in option.opts for option in context.command.params):
             remedy = f"did you mean {meant}?"
-        elif owners:
-            pass  # a name that is nearly the same would mean something else
-        elif _alike(error.option_name, error.possibilities):
-            remedy = f"did you mean {' or '.join(_alike(error.option_name, error.possibilities))}?"
+        elif alike and not owners:  # where another command has it, a name that is nearly the same means something else
+            remedy = f"did you mean {' or '.join(alike)}?"
     elif "MissingParameter" in names:
         code, what, where = "missing-option", _need(error.param, command), _name(error.param)
         remedy = getattr(error.param, "missing", "") or remedy

@@ -268,8 +268,8 @@ def _require(labels: str, fields: Collection[str], columns: Collection[str], *, 
     require_columns(fields, columns)
     for name in fields:
         if name not in KNOWN and not name.startswith(PREFIX):
-            what, remedy = f"{name!r} is not a field", f"choose from {', '.join(KNOWN)}, {PREFIX}NAME"
-            raise UsageError("bad-option", what, remedy=remedy, where="fields")
+            remedy = f"choose from {', '.join(KNOWN)}, {PREFIX}NAME, or, in a dataset or blend, source"
+            raise UsageError("bad-option", f"{name!r} is not a field", remedy=remedy, where="fields")
 
 
 def require_room(documents: Any) -> None:

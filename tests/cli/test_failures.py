@@ -32,6 +32,7 @@ USAGE = {
     "verify": "[missing-option]: PATH: packtool verify needs it. See packtool verify --help.",
     "verify a b c": "[bad-usage]: packtool verify takes fewer arguments: there is no room for b c. See packtool ver",
     "pack --sed 3": "[unknown-option]: --sed: packtool pack has no such option. Did you mean --seed?",
+    "pack --L 3": "[unknown-option]: --L: packtool pack has no such option. Did you mean -L?",
     "pack --block-size 3": "[unknown-option]: --block-size: packtool pack has no such option. Did you mean --sequence-",
     "tokenize --no-such": "[unknown-option]: --no-such: packtool tokenize has no such option. See packtool tokenize ",
     "tokenize -s x": "[unknown-option]: -s: packtool tokenize has no such option. See packtool tokenize --help.",

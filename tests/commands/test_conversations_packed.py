@@ -149,7 +149,7 @@ def test_all_strategies_are_compared_where_conversations_may_be_cut(tmp_path: Pa
     assert all(not entry.dropped_conversations for entry in report.comparison.entries)
     with pytest.raises(PacktoolError, match="compare: concat cuts documents that would fit a row, and these") as e:
         packtool.stats(store, compare="bfd,concat", sequence_length=16)
-    assert e.value.remedy.endswith("keep documents whole: ffd, bfd, first-fit-shuffle, best-fit-in-order")
+    assert e.value.remedy.endswith("keeps documents whole: ffd, bfd, first-fit-shuffle, best-fit-in-order")
     packtool.tokenize([{"text": "word " * 100}], tmp_path / "web", workers=1)
     with pytest.raises(PacktoolError, match="too_long: no store holds conversations"):
         packtool.stats(tmp_path / "web", compare="bfd", sequence_length=16, too_long="cut")

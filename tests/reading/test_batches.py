@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import packtool
 from packtool.errors import DataError, UsageError
+from packtool.reading.batch import KNOWN
 from packtool.reading.batches import GlobalBatches, Turn
 from packtool.reading.stream import ROW, Stream
 from tests.examples import examples
@@ -48,7 +49,7 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 ]
 OF_A_BATCH: list[tuple[dict[str, Any], str]] = [
     ({"labels": "hf"}, "labels: 'hf' is not a kind of labels. Give 'next', or 'same' for a model that"),
-    ({"fields": ("input_ids", "mask")}, "fields: 'mask' is not a field"),
+    ({"fields": ["x"]}, f"fields: 'x' is not a field. Choose from {', '.join(KNOWN)}, column.NAME, or, in a data"),
     ({"labels": "same", "extra_token": True}, "extra_token: a model that shifts labels itself reads whole rows"),
 ]
 
