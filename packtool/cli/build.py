@@ -204,7 +204,7 @@ def _parameter(declaration: Declared) -> Argument | TerminalOption:
         **shared,
         **eager,
     )
-    made.missing = option.missing
+    made.missing = declaration.missing
     return made
 
 

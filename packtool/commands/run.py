@@ -172,10 +172,10 @@ def _check(stage: PipelineStage, stores: Mapping[str, PipelineStage]) -> None:
             where=stage.table.place(INPUT),
         )
     try:
-        if stage.name == "pack" and "strategy" not in stage.options:
-            remedy = declared(PackArguments)["strategy"].option.missing
-            what, where = "pack needs the option strategy", stage.table.place()
-            raise UsageError("missing-option", what, remedy=remedy, where=where)
+        for name, declaration in declared(arguments_of(stage.name)).items():
+            if declaration.required and declaration.missing and name not in stage.options:
+                what, where = f"{stage.name} needs the option {name}", stage.table.place()
+                raise UsageError("missing-option", what, remedy=declaration.missing, where=where)
         options = checked(arguments_of(stage.name)(*stage.arguments(), **_without_made(stage)))
         if isinstance(options, PackArguments):
             PackRecipe.of(options)

@@ -121,7 +121,7 @@ class Option:
     not_taken_by: tuple[str, ...] = ()  # the few that do not take it
     instead: str = ""  # what to do where it is not taken; by default, to choose one that takes it
     required: bool = False  # strategies and methods that take it need it
-    missing: str = ""  # what to do where it must be given and is not; by default, to see the help
+    advice: str = ""  # which of the suggestions to take
     positional: bool = False  # without a name on the command line, and `input` in a file
     in_file: bool = True  # may stand in a TOML file: it is about the work, not about one call
     recorded: bool = False  # the output depends on it, so the manifest records it
@@ -162,6 +162,14 @@ class Declared:
         members = [self.type, *typing.get_args(self.type)]
         literals = [member for member in members if typing.get_origin(member) is typing.Literal]
         return tuple(str(value) for literal in literals for value in typing.get_args(literal))
+
+    @property
+    def missing(self) -> str:
+        """What to do where it must be given and is not; "" where the help says more."""
+        if not self.option.suggestions:
+            return ""
+        known = f"give {any_of(self.option.suggestions)}"
+        return "; ".join(filter(None, (known, self.option.advice)))
 
     @property
     def metavar(self) -> str:

@@ -29,7 +29,6 @@ class ImportArguments(Writing):
             short="-f",
             metavar="NAME",
             suggestions=IMPORTS,
-            missing=f"give {any_of(IMPORTS)}",
         ),
     ]
     tokenizer: Annotated[
@@ -83,7 +82,6 @@ class ExportArguments(DocumentOptions, Writing):
             short="-f",
             metavar="NAME",
             suggestions=EXPORTS,
-            missing=f"give {any_of(EXPORTS)}",
         ),
     ]
     store: StoresMoved = ()

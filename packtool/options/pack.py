@@ -31,8 +31,7 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
             "Rows",
             metavar="NAME",
             suggestions=STRATEGIES,
-            missing=f"give {any_of(STRATEGIES)}; "
-            "`packtool stats STORE --compare all -L 2048` says what each would make of it",
+            advice="`packtool stats STORE --compare all -L 2048` says what each would make of it",
         ),
     ]
     shuffle: Annotated[

@@ -108,6 +108,7 @@ def test_from_text_to_rows(place: Path) -> None:
     [
         ('"padding"', '"padded"', r"c.toml:9: strategy: there is no strategy 'padded'. Did you mean padding"),
         ('strategy = "padding"\n', "", r"c.toml:7: pack needs the option strategy. Give concat, padding, "),
+        ("epoch = 3", "[export]", r"c.toml:14: export needs the option format. Give megatron, nanogpt, "),
         ("epoch = 3", "batch-size = 3", r'c.toml:14: batch-size: method = "atom" does not take this option. Leave it'),
         ("epoch = 3", "method = 'x'", r"c.toml:14: method: there is no shuffle 'x'. Choose one of atom, partial"),
         ("epoch = 3", "epoch = '3'", r"c.toml:14: epoch can't be '3'. Give a whole number."),
