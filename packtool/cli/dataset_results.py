@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packtool.cli.printing import echo
-from packtool.cli.results import finished_already, show_result, tokenizer_line
+from packtool.cli.results import finished_already, left_out_lines, show_result, tokenizer_line
 from packtool.errors import visible
 from packtool.support.sizes import plural
 
@@ -70,6 +70,7 @@ def source_lines(report: PackedReport, path: Path | str) -> list[str]:
     """Say what was chosen of each store: its share and epochs, got and asked for, and what was left out."""
     from packtool.formats.manifest import input_names
     from packtool.options.kinds import parse_part
+    from packtool.report.choice_words import left_out_in_words
 
     manifest = _manifest_of(path)
     if manifest.choice is None:
@@ -80,7 +81,8 @@ def source_lines(report: PackedReport, path: Path | str) -> list[str]:
         if len(report.sources) > 1:
             amounts += _share(source, asked)
         lines.append(f"store {visible(name)}: {amounts}")
-        lines += [f"  {line}" for line in (*_epochs(source, asked), *_left_out(source, asked))]
+        left_out = left_out_lines(left_out_in_words([source.left_out], asked))
+        lines += [f"  {line}" for line in (*_epochs(source, asked), *left_out)]
         for mix in report.source_mix:
             lines += [f"  {line}" for line in _in_batches(mix, number)]
     if "holdout_bound" in asked:
@@ -115,15 +117,6 @@ def _epochs(source: PackedSourceFigures, asked: Options) -> Iterator[str]:
     if source.repeated_tokens:
         line += f", {plural(source.repeated_tokens, 'token')} packed again in further ones"
     yield line
-
-
-def _left_out(source: PackedSourceFigures, asked: Options) -> Iterator[str]:
-    """Say which documents of a store were left out, where any were."""
-    from packtool.report.choice_words import left_out_in_words
-
-    left_out = left_out_in_words([source.left_out], asked)
-    if left_out:
-        yield f"left out: {left_out}"
 
 
 def _in_batches(mix: BatchShares, number: int) -> Iterator[str]:

@@ -45,11 +45,14 @@ def export_lines(manifest: ExportManifest) -> list[str]:
     """Say which documents an export leaves out, and which parts of its input the format does not keep."""
     from packtool.report.choice_words import left_out_of
 
-    lines = [f"Not kept: {what}." for what in manifest.lost]
-    left_out = left_out_of(manifest.choice)
-    if left_out:
-        lines.insert(0, f"left out: {left_out}")
-    return lines
+    return left_out_lines(left_out_of(manifest.choice)) + [f"Not kept: {what}." for what in manifest.lost]
+
+
+def left_out_lines(left_out: str) -> list[str]:
+    """Say what was left out, in words that are "" where nothing was."""
+    if not left_out:
+        return []
+    return [f"left out: {left_out}"]
 
 
 def finished_already(path: Path | str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from packtool.cli.printing import echo
-from packtool.cli.results import finished_already, show_result, tokenizer_line
+from packtool.cli.results import finished_already, left_out_lines, show_result, tokenizer_line
 from packtool.support.sizes import plural, show_bytes
 
 if TYPE_CHECKING:
@@ -103,10 +103,7 @@ def text_lines(manifest: StoreManifest, run: Mapping[str, Any]) -> list[str]:
     if "fim_documents" in counts:
         forms = f"{counts['fim_prefix_first']:,} prefix first, {counts['fim_suffix_first']:,} suffix first"
         lines.append(f"{plural(counts['fim_documents'], 'document')} rearranged to fill in the middle: {forms}")
-    left_out = texts_left_out(counts)
-    if left_out:
-        lines.append(f"left out: {left_out}")
-    return lines
+    return lines + left_out_lines(texts_left_out(counts))
 
 
 def _input_lines(counts: Mapping[str, int], options: Mapping[str, Any]) -> list[str]:
