@@ -186,7 +186,7 @@ def groups_of(offsets: I64, first: int, last: int) -> I64:
 def ranges(first: I64, counts: I64, offsets: I64) -> I64:
     """List consecutive integers from each `first`, `counts` of them; `offsets` is ``offsets_of(counts)``.
 
-    >>> ranges(np.array([5, 0]), np.array([2, 3]), np.array([0, 2, 5]))
+    >>> ranges(np.array([5, 9, 0]), np.array([2, 0, 3]), np.array([0, 2, 2, 5]))
     array([5, 6, 0, 1, 2])
     """
     if not counts.all():
@@ -265,8 +265,8 @@ def between(ends: I64, begin: I64, end: I64) -> tuple[I64, I64, I64, I64]:
         For each piece, its item, its start in the item and its length; then the stretches + 1 offsets of the pieces.
 
     >>> one = np.array
-    >>> between(one([0, 3, 9]), one([2, 4]), one([5, 6]))
-    (array([0, 1, 1]), array([2, 0, 1]), array([1, 2, 2]), array([0, 2, 3]))
+    >>> between(one([0, 3, 9]), one([2, 3]), one([5, 6]))
+    (array([0, 1, 1]), array([2, 0, 0]), array([1, 2, 3]), array([0, 2, 3]))
     """
     first = np.searchsorted(ends, begin, side="right") - 1
     return pieces_of(ends, begin, end, first, np.searchsorted(ends, end, side="left") - first)

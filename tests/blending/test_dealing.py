@@ -72,13 +72,6 @@ def test_after_any_block_each_source_is_where_it_should_be(stops: bool, blends: 
     assert worst <= LAW
 
 
-def test_small_weights_are_not_lost() -> None:
-    """One in a hundred thousand is less than a row a block."""
-    stages = [Stage(0, {"large": Fraction(99_999), "small": Fraction(1)})]
-    dealing = Dealing(schedule(stages, 10_000_000))
-    assert dealing.given[-1].tolist() == [9_999_900, 100]
-
-
 @pytest.mark.parametrize("blends", [10, pytest.param(50, marks=pytest.mark.slow)])
 def test_naive_recount_of_every_sample(blends: int) -> None:
     rng = np.random.default_rng(5)
@@ -148,16 +141,6 @@ def test_any_stretch_holds_its_share(blends: int) -> None:
             held = np.bincount(source[start : start + 512], minlength=len(share))
             worst = max(worst, float(np.abs(held - share).max()))
     assert worst < 4.1
-
-
-@pytest.mark.parametrize(("large", "small"), [(70, 30), (90, 10), (20, 20), (0, 40)])
-def test_sources_with_equal_shares_do_not_come_at_once(large: int, small: int) -> None:
-    weights = {f"small{number:02}": Fraction(1) for number in range(small)} | {"large": Fraction(large)}
-    source, _ = Dealing(schedule([Stage(0, weights)], 20_000)).locate(np.arange(20_000))
-    for number, name in enumerate(sorted(weights)):
-        passed = np.cumsum(np.append(0, source == number))
-        share = float(weights[name] / sum(weights.values()))
-        assert np.abs(passed[512:] - passed[:-512] - 512 * share).max() < 2.1, name
 
 
 def test_a_block_goes_on_from_what_was_given() -> None:

@@ -117,11 +117,6 @@ def test_the_past_is_what_was_and_not_what_will_be() -> None:
     assert past_of(ramp, NAMES, 101) != past_of(steeper, NAMES, 101)
 
 
-def test_another_stage_takes_its_place_among_the_stages() -> None:
-    whole = Schedule(NAMES, 100, (stage(0, 1, 0, 0), stage(60, 0, 1, 0)), {}, frozenset())
-    assert [each.first for each in whole.also(stage(30, 0, 0, 1)).stages] == [0, 30, 60]
-
-
 @examples(300)
 @given(data=st.data())
 def test_a_run_that_needs_every_row_gets_every_row(data: st.DataObject) -> None:

@@ -1,4 +1,4 @@
-"""Metrics of whole datasets: of no rows, of several buckets, after a shuffle; what training on them costs."""
+"""Metrics of whole datasets: of no rows, of several buckets."""
 
 from __future__ import annotations
 
@@ -28,9 +28,3 @@ def test_buckets_are_measured_together() -> None:
     assert metrics.steps_per_epoch == 2 + 2  # batches of 8 tokens: two rows of 4, or one of 8
     assert metrics.row_excess == 0
     assert metrics.padding_ratio == 3 / 28
-
-
-def test_pieces_of_one_document_that_a_shuffle_brings_together_count_once() -> None:
-    tally = Tally(np.array([9, 5]), 8)
-    tally.add(segments([[(0, 4, 4, 0), (0, 0, 4, 0)], [(1, 0, 4, 0), (0, 8, 1, 0), (1, 4, 1, 0), (PADDING, 0, 2, 0)]]))
-    assert measure([tally]).documents_per_row.mean == 1.5

@@ -70,18 +70,6 @@ def test_an_example_to_the_token() -> None:
     assert render(only, np.array(lengths)) == ["a0 a1 a2 a3 aE . . .", "c0 c1 c2 c3 c4 cE . .", "b0 b1 bE . . . . ."]
 
 
-def test_an_eos_alone_takes_no_room() -> None:
-    only = one("bfd", [9, 1, 3], sequence_length=8, document_multiple=4)
-    assert (only.rows, only.dropped, only.eos_omitted) == (2, 0, 2)
-
-
-def test_what_a_strategy_drops_is_counted_in_tokens_not_in_rounded_ones() -> None:
-    # Bins of 12 tokens, rounded: the second document's last 4 are beyond the row, of which it has 2.
-    only = one("bfd-extra", [6, 6], sequence_length=12, extra_capacity=4, document_multiple=4)
-    assert render(only, np.array([6, 6])) == ["a0 a1 a2 a3 a4 aE . . b0 b1 b2 b3"]
-    assert (only.dropped, only.eos_omitted) == (1, 1)
-
-
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [

@@ -23,32 +23,6 @@ def epochs(stores: list[tuple[int, int]], budget: int, most: int, *, stop: bool)
     return epochs_of_shares(shares, [tokens for _, tokens in stores], names, budget, most, stop=stop)
 
 
-def poured(stores: list[tuple[int, int]], budget: int, most: int) -> list[Fraction] | None:
-    """Fill all stores at once, each by its weight, until one is full; then the others. None if all are full before."""
-    held, rest = [Fraction(0)] * len(stores), Fraction(budget)
-    while rest:
-        going = [n for n, (weight, tokens) in enumerate(stores) if weight and held[n] < most * tokens]
-        if not going:
-            return None
-        total = sum(stores[n][0] for n in going)
-        step = min([rest, *((most * stores[n][1] - held[n]) * total / stores[n][0] for n in going)])
-        for n in going:
-            held[n] += step * stores[n][0] / total
-        rest -= step
-    return held
-
-
-@given(stores=STORES, budget=st.integers(1, 1500), most=st.integers(1, 3))
-def test_what_a_store_lacks_the_others_give(stores: list[tuple[int, int]], budget: int, most: int) -> None:
-    wanted = poured(stores, budget, most)
-    if wanted is None:
-        with pytest.raises(UsageError, match=rf"the stores with a share give .* of {budget:,} tokens"):
-            epochs(stores, budget, most, stop=True)
-    else:
-        found = epochs(stores, budget, most, stop=True)
-        assert [each * tokens for each, (_, tokens) in zip(found, stores, strict=True)] == wanted
-
-
 @given(stores=STORES, budget=st.integers(1, 1500), most=st.integers(1, 3))
 def test_the_largest_that_a_message_names_is_the_largest(stores: list[tuple[int, int]], budget: int, most: int) -> None:
     try:

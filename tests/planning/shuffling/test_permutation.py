@@ -24,20 +24,10 @@ def test_keys_far_into_the_stream() -> None:
     np.testing.assert_array_equal(keys(1, ATOM_ORDER, 0, far - 2, 9)[2:], keys(1, ATOM_ORDER, 0, far, 7))
 
 
-@given(atoms=st.integers(0, 300), seed=st.integers(0, 1 << 40), epoch=st.integers(0, 9))
-def test_a_permutation(atoms: int, seed: int, epoch: int) -> None:
-    assert sorted(permutation(atoms, seed=seed, epoch=epoch)) == list(range(atoms))
-
-
 @given(st.lists(st.integers(0, 5), max_size=40), st.sampled_from([0, 1, 40, 61]))
 def test_order_by_is_a_stable_sort(drawn: list[int], shift: int) -> None:
     some = np.array(drawn, np.uint64) << np.uint64(shift)
     np.testing.assert_array_equal(order_by(some), np.argsort(some, kind="stable"))
-
-
-def test_order_by_of_many_keys_that_share_high_bits() -> None:
-    drawn = np.random.default_rng(0).integers(0, 1 << 20, 5000, dtype=np.uint64)
-    np.testing.assert_array_equal(order_by(drawn), np.argsort(drawn, kind="stable"))
 
 
 def test_this_permutation_never_changes() -> None:
