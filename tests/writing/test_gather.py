@@ -13,7 +13,7 @@ import packtool.writing.gather as module
 from packtool.errors import DataError
 from packtool.places.slices import SliceReader
 from packtool.planning.plan import INSERTED_EOS, PADDING, offsets_of
-from packtool.writing.gather import Copier, Gatherer, Locator, coalesce
+from packtool.writing.gather import Copier, Gatherer, Locator
 from tests.segments import segments
 
 PAD, EOS = 60001, 60002
@@ -86,17 +86,3 @@ def test_what_lies_outside_is_refused_and_not_read(start: int, length: int) -> N
     with pytest.raises(DataError, match="a segment lies outside the tokens of every shard") as caught:
         copy(array, starts, lengths)
     assert caught.value.code == "bad-segments"
-
-
-def test_coalescing_joins_neighbours_only() -> None:
-    one = np.array
-    array, place, length = coalesce(one([0, 0, 0, 0, 1]), one([0, 4, 9, 13, 17]), one([4, 4, 4, 4, 4]))
-    assert (array.tolist(), place.tolist(), length.tolist()) == ([0, 0, 1], [0, 9, 17], [8, 8, 4])
-    empty = np.empty(0, np.int64)
-    assert [len(each) for each in coalesce(empty, empty, empty)] == [0, 0, 0]
-
-
-def test_neighbours_in_the_stream_that_lie_in_two_shards_are_not_joined() -> None:
-    gather = gatherer([np.array([1, 2], "<u2"), np.array([], "<u2"), np.array([3, 4], "<u2")], np.array([0, 2]))
-    pieces = segments([[(0, 0, 2, 0), (1, 0, 2, 0), (PADDING, 0, 1, 0), (INSERTED_EOS, 0, 1, 0)]])
-    assert gather(pieces).tolist() == [1, 2, 3, 4, PAD, EOS]
