@@ -34,7 +34,7 @@ from packtool.report.terminal import print_stats
 from packtool.writing import array_files, planning
 from packtool.writing.memory import Budget
 from tests.choosing.web_and_wiki import pack
-from tests.stores import amended, contents, write_store
+from tests.stores import amended, write_store
 
 
 def test_the_ledger_of_a_mixture_begins_with_all_that_is_stored(stores: list[Path], tmp_path: Path) -> None:
@@ -46,36 +46,6 @@ def test_the_ledger_of_a_mixture_begins_with_all_that_is_stored(stores: list[Pat
     assert (ledger.stored, ledger.left_out, ledger.packed_again) == (stored, left_out, again)
     assert left_out > 0 < again
     assert ledger.input == sum(source.chosen_tokens for source in sources) - manifest.documents
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"mix": ["web=0.3x", "wiki=2.7x"], "min_tokens": 5, "max_tokens": 40},
-        {"mix": ["web=0", "wiki=0.2x"], "shard_of": "1/2"},
-        {"holdout": "20%", "part": "holdout", "drop_duplicates": True},
-        {"holdout": "30 documents", "sample": "40%"},
-        {"exclude": "list"},
-        {"where": "tokens < 20 and not (store == 'web' and line <= 10)"},
-    ],
-)
-def test_a_choice_beyond_memory_is_the_same(
-    stores: list[Path], tmp_path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if "exclude" in options:
-        options = {"exclude": tmp_path / "list"}
-        options["exclude"].write_text("web.jsonl:3\nwiki.jsonl:70\nweb.jsonl:150\n")
-    pack(stores, tmp_path / "held", **options)
-    made = []
-    monkeypatch.setattr("packtool.writing.memory.DOCUMENT_BYTES", 1 << 50)
-    monkeypatch.setattr(array_files, "LARGE", 1)
-    monkeypatch.setattr(arrays, "BLOCK", 7)
-    empty = array_files.FileArrays.empty
-    monkeypatch.setattr(array_files.FileArrays, "empty", lambda *given: (made.append(given), empty(*given))[1])
-    pack(stores, tmp_path / "p", **options)
-    assert contents(tmp_path / "p") == contents(tmp_path / "held")
-    assert made
-    assert not (tmp_path / "p" / "unfinished").exists()
 
 
 @pytest.mark.parametrize("strategy", ["bfd", "first-fit-shuffle", "seamless"])
@@ -126,14 +96,6 @@ def test_no_more_in_memory_than_a_part_of_a_mixture(tmp_path: Path, monkeypatch:
 
     peak(eighth)  # loads what it needs
     assert peak(whole) < 1.1 * peak(eighth) + (1 << 14)
-
-
-def test_a_list_names_documents_of_several_stores(stores: list[Path], tmp_path: Path) -> None:
-    (tmp_path / "list").write_text("web.jsonl:2\n\nwiki.jsonl:100\n")
-    dataset = pack(stores, tmp_path / "without", exclude=tmp_path / "list")
-    web, wiki = dataset.chosen()
-    assert (1 in web, 99 in wiki, len(web), len(wiki)) == (False, False, 199, 99)
-    assert [source.left_out["excluded"].documents for source in dataset.manifest.choice.sources] == [1, 1]
 
 
 def test_what_was_asked_and_achieved_is_in_every_report(stores: list[Path], tmp_path: Path) -> None:

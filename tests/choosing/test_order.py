@@ -126,17 +126,6 @@ def test_documents_are_planned_in_the_order(stores: list[Path], tmp_path: Path) 
         assert places[-1] - places[0] < 100
 
 
-def test_each_pass_of_a_mixture_is_in_the_order(stores: list[Path], tmp_path: Path) -> None:
-    mixed = pack(stores, tmp_path / "p", strategy="concat", order_by="repo", shuffle=False, mix=["one=2x", "two=1.5x"])
-    begun, counts = documents_of(mixed), mixed.manifest.store_documents
-    chosen = mixed.chosen()
-    stored = np.concatenate([chosen[0], chosen[1] + 190])[begun].tolist()
-    both = stored[:300]
-    assert both == by_definition(list(range(300)), ["repo"])
-    assert stored[300:] == by_definition(sorted(stored[300:]), ["repo"])
-    assert sorted(begun) == list(range(sum(counts)))
-
-
 @pytest.mark.parametrize("strategy", ["best-fit-in-order", "padding", "bfd"])
 @pytest.mark.filterwarnings("ignore::packtool.warnings.PacktoolWarning")
 def test_the_report_says_what_share_of_pairs_is_alike(stores: list[Path], tmp_path: Path, strategy: str) -> None:

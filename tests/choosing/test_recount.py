@@ -1,4 +1,4 @@
-"""Random choices of documents are what naive code makes of the same options, document by document.
+"""Random choices of documents are what naive code makes of the same options, document by document; in any memory.
 
 python -m tests.choosing.test_recount 2000 7        cases, seed
 """
@@ -24,7 +24,10 @@ from packtool.errors import PacktoolError
 from packtool.formats.token_store import Corpus, TokenStore
 from packtool.options.check import checked
 from packtool.options.pack import PackArguments
+from packtool.planning import arrays as module
 from packtool.planning.shuffling.permutation import SAMPLE, SELECTION, keys
+from packtool.writing import array_files
+from packtool.writing.array_files import temporary_arrays
 from tests.choosing.web_and_wiki import store_of
 
 NAMES = ("a/tok", "b/tok", "wiki")
@@ -274,8 +277,10 @@ def recount(cases: int, seed: int, place: Path) -> int:
         given = checked(PackArguments(stores.paths, "nowhere", strategy="bfd", sequence_length=64, **options))
         corpus = Corpus(stores.paths)
         chosen: Chosen | None = None
-        with suppress(PacktoolError):
-            chosen = choose_documents(corpus, given, check_choice(given))
+        with pytest.MonkeyPatch.context() as patch, temporary_arrays(place) as arrays, suppress(PacktoolError):
+            patch.setattr(array_files, "LARGE", 1)  # as beyond memory
+            patch.setattr(module, "BLOCK", draw.choice([7, 1 << 20]))
+            chosen = choose_documents(corpus, given, check_choice(given), arrays=arrays)
         assert (chosen is None) == (wanted is None), (case, options)
         if chosen is None or wanted is None:
             refused += 1

@@ -182,12 +182,14 @@ def test_documents_of_texts_are_chosen_as_those_of_their_store(here: Path, choic
 def test_a_list_may_come_from_a_pipe(stores: list[Path], tmp_path: Path, command: str) -> None:
     pipe = tmp_path / "list"
     os.mkfifo(pipe)
-    threading.Thread(target=pipe.write_text, args=("web.jsonl:1\nweb.jsonl:2\n",), daemon=True).start()
-    if command == "pack":
-        left_out = pack(stores, tmp_path / "p", exclude=pipe).manifest.choice.sources[0].left_out["excluded"].documents
-    elif command == "export":
-        made = packtool.export(stores[0], tmp_path / "e", format="jsonl", exclude=pipe)
-        left_out = made.manifest.choice.sources[0].left_out["excluded"].documents
-    else:
+    threading.Thread(target=pipe.write_text, args=("web.jsonl:1\n\nwiki.jsonl:2\n",), daemon=True).start()
+    if command == "stats":
         left_out = 300 - packtool.stats(stores, exclude=pipe).counts["documents"]
+    elif command == "export":
+        made = packtool.export(stores, tmp_path / "e", format="jsonl", exclude=pipe)
+        left_out = sum(source.left_out["excluded"].documents for source in made.manifest.choice.sources)
+    else:
+        web, wiki = pack(stores, tmp_path / "p", exclude=pipe).chosen()
+        assert (0 in web, 1 in wiki) == (False, False)
+        left_out = 300 - len(web) - len(wiki)
     assert left_out == 2

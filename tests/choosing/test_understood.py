@@ -127,9 +127,3 @@ def test_a_store_may_lie_on_one_side(stores: list[Path], tmp_path: Path) -> None
     assert pack([few], tmp_path / "all", holdout="100%", part="holdout").manifest.documents == 3
     with pytest.raises(PacktoolError, match="holdout: leaves out 3 of 3 documents, so none is left"):
         pack([few], tmp_path / "q", holdout_of=tmp_path / "held")
-
-
-def test_weights_are_normalised_as_in_blends(stores: list[Path], tmp_path: Path) -> None:
-    for number, mix in enumerate(("web=75%,wiki=25%", "web=60,wiki=20", "web=0.75,wiki=0.25", "wiki=1/4,web=3/4")):
-        pack(stores, tmp_path / str(number), mix=mix, tokens=2000)
-        assert contents(tmp_path / str(number)) == contents(tmp_path / "0")
