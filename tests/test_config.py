@@ -29,7 +29,7 @@ def test_values_arrive_as_the_function_takes_them(tmp_path: Path) -> None:
     text = (
         "[pack]\ninput = ['a', 'b']\nsequence-length = 2_048\nmax_repetition = 0.3\n\"buckets\" = 64\nshuffle = false"
     )
-    (table,) = tables(tmp_path, f"{text}\npad-token = 7")
+    (table,) = tables(tmp_path, f"{text}\npad-token = 7\nshard-tokens = '1k'")
     assert table.stage == "pack"
     assert table.values == {
         "input": ["a", "b"],
@@ -38,6 +38,7 @@ def test_values_arrive_as_the_function_takes_them(tmp_path: Path) -> None:
         "buckets": [64],
         "shuffle": False,
         "pad_token": 7,
+        "shard_tokens": 1024,
     }
     assert (table.line, table.lines) == (1, {name: line for line, name in enumerate(table.values, 2)})
 

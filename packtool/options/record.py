@@ -29,8 +29,8 @@ def as_recorded(options: Mapping[str, Any]) -> dict[str, Any]:
     An option that is not set is left out, so that a new one changes no manifest.
 
     >>> from fractions import Fraction
-    >>> as_recorded({"fim_rate": Fraction(1, 2), "columns": ("url",), "format": None})
-    {'fim_rate': '1/2', 'columns': ['url']}
+    >>> as_recorded({"fim_rate": Fraction(1, 2), "columns": ("url",), "template_args": {"date": None}, "format": None})
+    {'fim_rate': '1/2', 'columns': ['url'], 'template_args': {'date': None}}
     """
     known = {name: value for name, value in options.items() if value is not None}
     plain: dict[str, Any] = _plain(known)

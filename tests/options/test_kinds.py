@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import packtool
-from packtool.cli import run
 from packtool.errors import UsageError
 from packtool.options.check import checked
-from packtool.options.kinds import COUNTS, NAMES, parse_count, parse_part, parse_share
+from packtool.options.kinds import COUNTS, NAMES, HoldoutAmount, parse_count, parse_part, parse_share
 from packtool.options.plans import PackOptions
 from packtool.planning.selecting.weights import weights_in
-from tests.stores import write_store
 
 
 @pytest.mark.parametrize(
@@ -36,10 +31,14 @@ from tests.stores import write_store
         (COUNTS.parse, "2k, 4096", [2048, 4096]),
         (COUNTS.parse, [64, "1k"], [64, 1024]),
         (NAMES.parse, "concat, bfd", ["concat", "bfd"]),
+        *((parse_part, share, HoldoutAmount(str(share), Fraction(1, 10))) for share in ("10%", 0.1, ".1")),
+        (parse_part, "1k", HoldoutAmount("1k", documents=1000)),
+        (parse_part, "2M tokens", HoldoutAmount("2M tokens", tokens=2_000_000)),
     ],
 )
 def test_a_value_however_it_is_written(parse: Callable[[Any], Any], written: Any, value: Any) -> None:
     assert parse(written) == value
+    assert parse(value) == value, "what was parsed is parsed again"
 
 
 @pytest.mark.parametrize(
@@ -75,36 +74,3 @@ def test_numbers_that_would_take_for_ever(text: str) -> None:
         parse_share(text)
     with pytest.raises(UsageError, match="what is asked of web is"):
         weights_in([f"web={text}"], divided=True)
-
-
-@pytest.mark.parametrize(
-    ("written", "share", "documents", "tokens"),
-    [
-        ("10%", Fraction(1, 10), 0, 0),
-        (0.1, Fraction(1, 10), 0, 0),
-        (".1", Fraction(1, 10), 0, 0),
-        ("1000 documents", None, 1000, 0),
-        ("1k", None, 1000, 0),
-        (1, None, 1, 0),
-        ("2M tokens", None, 0, 2_000_000),
-    ],
-)
-def test_a_part_is_a_share_or_an_amount(
-    written: float | str, share: Fraction | None, documents: int, tokens: int
-) -> None:
-    found = parse_part(written)
-    assert (found.share, found.documents, found.tokens) == (share, documents, tokens)
-    assert str(found) == str(written)
-    assert parse_part(found) is found
-
-
-def test_suffixes_on_the_command_line_and_in_a_file(here: Path) -> None:
-    write_store(Path("store"), [5, 9, 3000])
-    Path("c.toml").write_text('[pack]\nsequence-length = "1k"\nshard-tokens = "2M"\n', encoding="utf-8")
-    base = ["pack", "store", "--strategy", "concat", "-q"]
-    assert run([*base, "-o", "a", "-L", "1k", "--shard-tokens", "2M"]) == 0
-    assert run([*base, "-o", "b", "--config", "c.toml"]) == 0
-    packtool.pack("store", "c", strategy="concat", sequence_length=1024, shard_tokens=2 << 20)
-    manifests = [json.loads(Path(name, "manifest.json").read_text(encoding="utf-8")) for name in "abc"]
-    assert manifests[0] == manifests[1] == manifests[2]
-    assert manifests[0]["options"]["sequence_length"] == 1024

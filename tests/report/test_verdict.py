@@ -13,10 +13,9 @@ import packtool
 from packtool.planning.packing import STRATEGIES
 from packtool.planning.plan import I64
 from packtool.report.compare import candidates, compare
-from packtool.report.figures import number
 from packtool.report.tables import strategies_table
 from packtool.report.types import Comparison
-from packtool.report.verdict import NOTABLE, WASTE, avoidably_cut, degenerate, judge, waste
+from packtool.report.verdict import WASTE, degenerate, judge, waste
 from tests.making import Make
 from tests.reports import unknown_rows
 
@@ -81,7 +80,7 @@ def compared(corpus: str, names: str = "all", *sizes: int, **options: Any) -> Co
 
 WHOLE = "Of the documents that would fit in a row it cuts none; concat cuts "
 SCARCE = "if data is scarce and time is not: it takes "
-ROW = r"so that a token has \S+ tokens of its own document before it on average, not"
+ROW = "tokens of its own document before it on average, not"
 
 
 @pytest.mark.parametrize(
@@ -105,8 +104,15 @@ ROW = r"so that a token has \S+ tokens of its own document before it on average,
         # What costs nothing is taken however little it saves.
         ("out of step", "concat bfd", "bfd", "concat", r"concat cuts 0\.10%, in no fewer rows\.", ""),
         ("a quarter", "concat bfd", "concat", "bfd", "no other strategy keeps one document in a hundred more", ""),
-        ("over a quarter", "concat bfd", "concat", "bfd", f"would cost 24.8.% of the tokens .*{ROW} 256. ", ""),
-        ("over a half", "concat bfd", "concat", "bfd", f"would cost 49.9.% of the tokens .*{ROW} 512. ", ""),
+        (
+            "over a quarter",
+            "concat bfd",
+            "concat",
+            "bfd",
+            f"cost 24.8.% of the tokens .* has 235 {ROW} 256. ",
+            "",
+        ),
+        ("over a half", "concat bfd", "concat", "bfd", f"cost 49.9.% of the tokens .* has 425 {ROW} 512. ", ""),
         ("1.4 %", "concat bfd", "bfd", "concat", "A close call: concat wastes less than one row.$", ""),
         ("2.3 %", "concat bfd", "concat", "bfd", "A close call: decide by what a cut document is worth to you.$", ""),
         ("0.1 %", "concat bfd", "bfd", "concat", "^((?!close call).)*$", ""),
@@ -131,36 +137,6 @@ def test_a_strategy_that_is_not_recommended_is_measured_but_never_named(monkeypa
     assert {entry.strategy for entry in found.entries} == {"concat", "bfd"}
     assert (found.verdicts[0].choice.strategy, found.verdicts[0].alternatives) == ("concat", [])
     assert compared("short", "bfd", 64).verdicts[0].choice.strategy == "bfd", "unless no other was compared"
-
-
-@pytest.mark.parametrize("corpus", ["short", "long", "bimodal", "code", "just over half a row"])
-def test_the_rule_as_it_is_written_down(corpus: str) -> None:
-    comparison = compared(corpus)
-    entries = {e.strategy: e for e in comparison.entries if e.sequence_length}
-    chosen = entries[comparison.verdicts[0].choice.strategy]
-    assert waste(chosen) <= WASTE
-    assert not degenerate(chosen) or chosen.strategy == "concat"
-    cheap = [e for e in entries.values() if waste(e) <= WASTE]
-    if chosen.strategy == "concat":
-        assert all(avoidably_cut(chosen) - avoidably_cut(e) < NOTABLE for e in cheap)
-    else:
-        assert avoidably_cut(entries["concat"]) - avoidably_cut(chosen) >= NOTABLE
-    assert not any("use bfd" in advice.advice or "concat" in advice.advice for advice in comparison.advice)
-
-
-def test_the_figures_are_those_of_the_corpus() -> None:
-    concat = compared("short", "concat bfd").entries[0]
-    reason = compared("short", "concat bfd").verdicts[0].choice.reason
-    assert reason.startswith(f"{WHOLE}{100 * concat.metrics.cut_fitting_ratio:.2f}%. ")
-    before, after = compared("over a quarter", "concat bfd").entries
-    assert (
-        f" {number(before.metrics.mean_context)} tokens of its own"
-        in compared("over a quarter", "concat bfd").verdicts[0].choice.reason
-    )
-    assert number(after.metrics.mean_context) == number(512 / 2)
-    stream, whole = compared("out of step", "concat bfd").entries
-    assert 0 < avoidably_cut(stream) < NOTABLE
-    assert whole.metrics.rows == stream.metrics.rows
 
 
 def test_the_padding_of_the_last_row_is_no_waste() -> None:
