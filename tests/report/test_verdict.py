@@ -104,14 +104,7 @@ ROW = "tokens of its own document before it on average, not"
         # What costs nothing is taken however little it saves.
         ("out of step", "concat bfd", "bfd", "concat", r"concat cuts 0\.10%, in no fewer rows\.", ""),
         ("a quarter", "concat bfd", "concat", "bfd", "no other strategy keeps one document in a hundred more", ""),
-        (
-            "over a quarter",
-            "concat bfd",
-            "concat",
-            "bfd",
-            f"cost 24.8.% of the tokens .* has 235 {ROW} 256. ",
-            "",
-        ),
+        ("over a quarter", "concat bfd", "concat", "bfd", f"cost 24.8.% of the tokens .* has 235 {ROW} 256. ", ""),
         ("over a half", "concat bfd", "concat", "bfd", f"cost 49.9.% of the tokens .* has 425 {ROW} 512. ", ""),
         ("1.4 %", "concat bfd", "bfd", "concat", "A close call: concat wastes less than one row.$", ""),
         ("2.3 %", "concat bfd", "concat", "bfd", "A close call: decide by what a cut document is worth to you.$", ""),
