@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -141,7 +142,10 @@ def test_a_pipeline_at_a_url_has_the_bytes_of_a_local_one(
     intended = packtool.run(tmp_path / "p.toml", input=tmp_path / "c.jsonl", output=url, dry_run=True)
     assert [each.state for each in intended] == ["would do"] * 4
     assert bucket.names("run") == []
-    there = packtool.run(tmp_path / "p.toml", input=tmp_path / "c.jsonl", output=url, staging=tmp_path / "stage")
+    seen: list[Any] = []
+    given: dict[str, Any] = {"input": tmp_path / "c.jsonl", "output": url, "staging": tmp_path / "stage"}
+    there = packtool.run(tmp_path / "p.toml", **given, announce=lambda *told: seen.append(told[:2]))
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert [each.state for each in there] == ["done"] * 4
     assert [str(each.stage.output) for each in there[:3]] == [
         f"{url}/{name}" for name in ("tokens", "packed", "shuffled")
