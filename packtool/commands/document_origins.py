@@ -28,23 +28,28 @@ _MOST_ENTRIES = 10_000  # most entries of a directory to search for stores
 def stores_nearby(dataset: PackedDataset) -> list[Path] | None:
     """Find the stores that a dataset was packed from by their digests; None if one is missing.
 
-    They are looked for in the directory of the dataset, in the one above it, and in the working directory.
+    They are looked for in the directory of the dataset, in the one above it, and in the working directory. Of several
+    equal ones, the one is meant that has the name under which it was packed.
     """
     wanted = dataset.manifest.inputs
     sizes = {entry.bytes for entry in wanted}
     path = Path.cwd()
     if isinstance(dataset.place, LocalPlace):
         path = dataset.place.path.resolve()
-    beside: dict[DatasetEntry, Path] = {}
+    beside: dict[DatasetEntry, list[Path]] = {}
     for place in dict.fromkeys([path.parent, path.parent.parent, Path.cwd()]):
         with suppress(OSError):
             for child in islice(place.iterdir(), _MOST_ENTRIES):
                 with suppress(OSError):
                     if (child / manifests.MANIFEST).stat().st_size in sizes:
-                        beside.setdefault(manifests.input_entry(child), child)
+                        beside.setdefault(manifests.input_entry(child), []).append(child)
     if not set(wanted) <= set(beside):
         return None
-    return [beside[entry] for entry in wanted]
+    stores = []
+    for entry, name in zip(wanted, manifests.input_names(dataset.place, wanted), strict=True):
+        named = [child for child in beside[entry] if str(child).endswith(f"/{name}")]
+        stores.append((named or beside[entry])[0])
+    return stores
 
 
 def stores_of(dataset: PackedDataset, given: Typed | Sequence[Typed]) -> list[Place]:

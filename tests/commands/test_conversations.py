@@ -270,6 +270,8 @@ def test_options_of_conversations_need_some(tmp_path: Path, model: Path) -> None
     )
     with pytest.raises(PacktoolError, match=said):
         packtool.tokenize(bare, tmp_path / "s", tokenizer=model, train_on="last")
+    with pytest.raises(PacktoolError, match=r'has no effect on texts: a pipe .*give conversations="auto"'):
+        packtool.tokenize("-", tmp_path / "s", tokenizer=model, train_on="last")
 
 
 def test_info_counts_conversations_and_stats_says_what_to_do(tmp_path: Path) -> None:

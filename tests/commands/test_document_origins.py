@@ -65,6 +65,8 @@ def test_stores_nearby_are_known_by_their_digests(
     origin = next(segment.origin for segment in row.segments if segment.origin)
     assert packtool.find(tmp_path / "sub" / "p", origin) == packtool.find(tmp_path / "sub" / "p", origin, store=stores)
     assert [path.name for path in stores_nearby(dataset) or ()] == ["web-moved", "wiki-moved"]
+    shutil.copytree(tmp_path / "web-moved", tmp_path / "web")
+    assert [path.name for path in stores_nearby(dataset) or ()] == ["web", "wiki-moved"]
     shutil.rmtree(tmp_path / "wiki-moved")
     assert stores_nearby(dataset) is None
     row = packtool.show(tmp_path / "sub" / "p", 3)

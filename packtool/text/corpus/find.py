@@ -185,6 +185,9 @@ def _layouts(
         return (RecordLayout(options.conversations),), None
     if options.ids_field is not None or options.text_field != TokenizeArguments.text_field:
         return (), None  # a field that is named is read, whatever is beside it
+    if first is None and options.records is None and any(map(_is_once, options.names)):
+        why = "a pipe is taken for texts, since its first record is not looked at beforehand"
+        return (), FirstRecord(why=why, remedy="if it holds conversations, give --conversations=auto")
     held = held_by_first(first, options.text_field, where, files)
     return held.layouts, held
 
