@@ -48,6 +48,10 @@ AUTO = "auto"
 """The field of conversations, where it is one of the usual names."""
 _OF_CONVERSATIONS = Only(("conversations",), "name the field of conversations with --conversations")
 _conversation = partial(Option, group="Conversations", only=_OF_CONVERSATIONS)
+_prompted = partial(Option, group="Conversations", excludes=Excludes(("text_field", "ids_field", "conversations")))
+_beside_prompt = partial(
+    Option, FIELD, group="Conversations", needs=Needs("prompt", "name the fields of the prompt with --prompt")
+)
 _field = partial(Option, FIELD, group="Input", recorded=True)
 
 
@@ -88,42 +92,32 @@ class ConversationOptions:
     ] = None
     prompt: Annotated[
         Sequence[str],
-        Option(
+        _prompted(
             FIELDS,
             "Fields or columns with the prompt, joined with a newline where they are not empty.",
-            "Conversations",
             default="by well-known names, if the first record has no text and no conversation",
-            excludes=Excludes(("text_field", "ids_field", "conversations")),
         ),
     ] = ()
     completion: Annotated[
         str | None,
-        Option(
+        _prompted(
             FIELD,
             "Field or column with the answer. Of it and --prompt one is enough where the other has a well-known name.",
-            "Conversations",
             default="as for --prompt",
-            excludes=Excludes(("text_field", "ids_field", "conversations")),
         ),
     ] = None
     system: Annotated[
         str | None,
-        Option(
-            FIELD,
+        _beside_prompt(
             "Field or column with the text of the system, before a --prompt.",
-            "Conversations",
             default="system, system_prompt and other known names",
-            needs=Needs("prompt", "name the fields of the prompt with --prompt"),
         ),
     ] = None
     history: Annotated[
         str | None,
-        Option(
-            FIELD,
+        _beside_prompt(
             "Field or column with what comes before a --prompt: messages, or a list of [question, answer] pairs.",
-            "Conversations",
             default="history or chat_history, where it is a list",
-            needs=Needs("prompt", "name the fields of the prompt with --prompt"),
         ),
     ] = None
     chat_template: Annotated[
