@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 _FILES_SHOWN = 12
 """Files that a dry run names."""
 _FOUND = {
-    "nothing": "which is new",
-    "unfinished": "which holds unfinished work of the same kind: --resume continues it",
-    "finished": "which is finished already: --resume does nothing",
-    "other": "which holds something else: it is refused without --overwrite",
+    "nothing": ("which is new", ""),
+    "unfinished": ("which holds unfinished work of the same kind", ": --resume continues it"),
+    "finished": ("which is finished already", ": --resume does nothing"),
+    "other": ("which holds {other}", ": it is refused without --overwrite"),
 }
-"""Descriptions of what a dry run found at the output."""
+"""What a dry run found at the output, and what becomes of it."""
 
 
 def show_preview(preview: Preview, *, json: bool) -> None:
@@ -94,9 +94,10 @@ def _describe_preview(preview: Preview) -> str:
     """
     from packtool.options.arguments import command_line
 
-    found = _FOUND[preview.found]
+    found, then = _FOUND[preview.found]
+    found = found.format(other=other_in_words(preview))
     if preview.overwrite and preview.found != "nothing":
-        found = "which holds something else: --overwrite replaces it"
+        then = ": --overwrite replaces it"
     lines = [
         command_line(preview.command, preview.options, str(preview.output)),
         f"would read {', '.join(figures_in_words(preview.known))}",
@@ -109,7 +110,7 @@ def _describe_preview(preview: Preview) -> str:
         lines.append(f"would write {', '.join(figures_in_words(preview.written))}")
     if preview.unknown:
         lines.append(f"would write what is not known: {preview.unknown}")
-    lines.append(f"would write to {preview.output}, {found} ({show_bytes(preview.free_bytes)} free)")
+    lines.append(f"would write to {preview.output}, {found}{then} ({show_bytes(preview.free_bytes)} free)")
     return "\n".join(lines)
 
 
@@ -128,6 +129,13 @@ def _estimate_lines(estimate: Estimate, workers: int) -> list[str]:
     if estimate.beginnings:
         looked += f"; of {plural(estimate.beginnings, 'file')} only at the beginning, which may not stand for the rest"
     return [*lines, looked]
+
+
+def other_in_words(preview: Preview) -> str:
+    """Say what lies at an output that this command did not make with these options."""
+    if not preview.differs:
+        return "something else"
+    return f"what other options made ({preview.differs})"
 
 
 def figures_in_words(figures: Mapping[str, int]) -> list[str]:

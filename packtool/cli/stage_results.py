@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from packtool.cli.dataset_results import order_lines, source_lines
-from packtool.cli.previews import figures_in_words
+from packtool.cli.previews import figures_in_words, other_in_words
 from packtool.cli.printing import echo
 from packtool.cli.results import export_lines
 from packtool.cli.store_results import text_lines
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from packtool.formats.schema import ExportManifest
 
 _NOTES = {
-    "would refuse": " (holds something else; --overwrite would replace it)",
+    "would refuse": " (holds {other}; --overwrite would replace it)",
     "would compare": " (kept if its input comes out as before)",
 }
 """Notes on the states of stages whose names do not say enough."""
@@ -43,6 +43,8 @@ def print_stages(results: list[StageResult], *, full: bool) -> None:
         note = _NOTES.get(result.state, "")
         if result.state == "done":
             note = f" ({result.seconds:.1f} s)"
+        if result.preview is not None:
+            note = note.format(other=other_in_words(result.preview))
         echo(f"{result.stage.name:8}  {_target(result.stage):{width}}  {result.state}{note}")
         _print_stage(result)
     first = next((result.preview for result in results if result.preview is not None), None)

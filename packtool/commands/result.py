@@ -11,6 +11,7 @@ from packtool.formats import manifest as manifests
 from packtool.formats.schema import StoreManifest
 from packtool.options.arguments import plain_arguments
 from packtool.options.shared import Writing
+from packtool.outputs.claim import difference
 from packtool.outputs.output import Output
 from packtool.places.typed import cache_directory
 from packtool.support.sizes import free_bytes, plural
@@ -30,6 +31,7 @@ class Preview:
         output: where it would write.
         found: what lies there now: ``nothing``, ``unfinished`` or ``finished`` work of the same options and inputs,
             or ``other``.
+        differs: an option that was another one when this command made what lies there; "" if none is known.
         known: amounts of its input, all of it, whatever options leave out: files, bytes, documents, rows, tokens.
         files: of a corpus.
         staging: directory for files that are to be uploaded to a URL; None for the user's cache.
@@ -46,6 +48,7 @@ class Preview:
     output: Path | str
     found: str
     known: dict[str, int]
+    differs: str = ""
     files: Sequence[CorpusFile] = ()
     staging: Path | str | None = None
     overwrite: bool = False
@@ -109,6 +112,7 @@ class CommandResult:
             output=output.place.shown,
             found=output.preview,
             known=known,
+            differs=difference(output.place, output.state.command, options),
             files=files,
             staging=options.staging,
             overwrite=options.overwrite,

@@ -230,6 +230,20 @@ def preview(place: Place, state: State) -> Occupancy:
     return "unfinished" if state.same(there.mark) else "other"
 
 
+def difference(place: Place, command: str, options: Writing) -> str:
+    """Say which option of a command was another one when the command made what lies at a place; "" if that is unknown.
+
+    It touches nothing, and raises nothing.
+    """
+    try:
+        last = look(place).last
+    except (OSError, PacktoolError):
+        return ""
+    if not isinstance(last, Mark | Made) or last.command != command:
+        return ""
+    return next(iter(changed(last.arguments, options)), "")
+
+
 def _output(place: Place, state: State, options: Writing) -> Output:
     """Set up an output. If it lies in an object store, its lock and scratch files lie in the staging directory."""
     if isinstance(place, LocalPlace):

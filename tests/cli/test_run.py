@@ -60,6 +60,8 @@ def test_stages_are_announced_and_summed_up(place: Path, shell: Shell) -> None:
     assert not any(line.startswith("input text ") for line in lines[stats:])
     assert "\ninput text " in shell(*RUN, "--full")
     assert shell(*RUN).startswith("pack      out/a  kept\n")
+    Path("c.toml").write_text(CONFIG.replace('"concat"', '"ffd"'), encoding="utf-8")
+    assert " refuse (holds what other options made (--strategy was concat); --over" in shell(*RUN, "--dry-run")
 
 
 def test_dry_run(place: Path, shell: Shell) -> None:

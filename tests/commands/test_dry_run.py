@@ -133,8 +133,10 @@ def test_it_takes_twenty_lines_at_most(place: Path, shell: Shell) -> None:
 def test_what_is_at_the_output_is_told(place: Path, shell: Shell) -> None:
     words = ("pack", "store", "-o", "rows", "--strategy", "bfd", "-L", "64", "--dry-run")
     assert "which is finished already: --resume does nothing" in shell(*words)
-    assert "which holds something else: it is refused without --overwrite" in shell(*words, "--seed", "3")
-    assert "which holds something else: --overwrite replaces it" in shell(*words, "--seed", "3", "--overwrite")
+    assert "which is finished already: --overwrite replaces it" in shell(*words, "--overwrite")
+    other = "which holds what other options made (--seed was not given): "
+    assert f"{other}it is refused without --overwrite" in shell(*words, "--seed", "3")
+    assert f"{other}--overwrite replaces it" in shell(*words, "--seed", "3", "--overwrite")
 
 
 def test_for_machines(place: Path, shell: Shell) -> None:
