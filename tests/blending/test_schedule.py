@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,32 +61,6 @@ def test_a_source_that_stops_leaves_its_share_to_the_others() -> None:
         (60, 100, [0, 0, 1], [0, 0, 1]),
     ]
     assert whole.rows(100).tolist() == pytest.approx([20, 24, 56])
-
-
-@pytest.mark.parametrize("seed", [*range(40), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 200))])
-def test_shares_are_whole_and_limits_are_met(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    firsts = [0, *sorted(rng.choice(np.arange(1, 999), 3, replace=False).tolist())]
-    stages = [
-        stage(first, *rng.integers(1, 9, 3).tolist(), reached=int(rng.integers(first + 1, 1200)) if number else None)
-        for number, first in enumerate(firsts)
-    ]
-    limits = {"a": int(rng.integers(1, 400)), "b": int(rng.integers(1, 400))}
-    whole = Schedule(NAMES, 1000, tuple(stages), limits, frozenset(limits))
-    assert [piece.first for piece in whole.pieces[1:]] == [piece.last for piece in whole.pieces[:-1]]
-    assert (whole.pieces[0].first, whole.pieces[-1].last) == (0, 1000)
-    for piece in whole.pieces:
-        for shares in (piece.begin, piece.end):
-            assert shares.sum() == pytest.approx(1)
-            assert (shares >= 0).all()
-    rows = whole.rows(1000)
-    assert rows.sum() == pytest.approx(1000)
-    assert rows[0] <= limits["a"] + 1e-5
-    assert rows[1] <= limits["b"] + 1e-5
-    free = Schedule(NAMES, 1000, tuple(stages), {}, frozenset()).rows(1000)
-    for number, name in enumerate("ab"):  # who would have gone on has all rows it may have
-        if free[number] >= limits[name]:
-            assert rows[number] == pytest.approx(limits[name])
 
 
 def test_a_ramp_to_a_source_that_has_stopped_stays_with_the_others() -> None:

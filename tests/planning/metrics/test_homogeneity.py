@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from packtool.planning.metrics.homogeneity import HomogeneityCounts
-from packtool.planning.metrics.tally import Tally
-from packtool.planning.plan import INSERTED_EOS, PADDING, Segments, offsets_of
+from packtool.planning.plan import Segments, offsets_of
 
 
 def segments_of(rows: list[list[int]], document: np.ndarray | None = None) -> Segments:
@@ -62,16 +61,6 @@ def test_random_rows_have_on_average_what_is_expected_of_them():
         found = count(segments_of(rows)).result()
         shares.append(found.between_rows)
     assert np.mean(shares) == pytest.approx(found.random_rows, rel=0.01)
-
-
-def test_padding_and_inserted_eos_are_no_segments():
-    rows = segments_of([[5, 5, 1, 30], [7, 9]], np.array([0, 1, INSERTED_EOS, PADDING, 2, PADDING]))
-    tally = Tally(np.array([5, 5, 7]), sequence_length=41)
-    tally.add(rows)
-    found = tally.homogeneity.result()
-    assert (found.rows, found.segments, found.rows_of_several) == (2, 3, 0)
-    assert found == count(segments_of([[5, 5], [7]])).result()
-    assert found.between_rows == 1
 
 
 def test_the_edges():

@@ -1,8 +1,7 @@
-"""`best-fit-in-order`: the bins of its definition, next fit with one open row; neighbours stay together."""
+"""`best-fit-in-order`: the bins of its definition, item by item; a worked example."""
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,24 +51,3 @@ def test_by_hand():
         "b0 b1 b2 b3 b4 bE d0 dE",
     ]
     assert only.eos_omitted == 1
-
-
-def test_neighbours_are_in_one_row_at_little_padding():
-    """Groups of documents that stand together, such as repositories: pairs of tokens of one row from one group."""
-    draw = np.random.default_rng(0)
-    lengths = np.clip(draw.lognormal(4, 0.8, 4000), 2, 2048).astype(np.int64)
-    group = np.repeat(np.arange(40), 100)
-
-    def measured(strategy):
-        bins = bins_of(one(strategy, lengths, sequence_length=2048))
-        pairs = together = 0
-        for bin in bins:
-            tokens = np.bincount(group[[document for document, _, _ in bin]], [length for _, _, length in bin])
-            pairs += tokens.sum() ** 2
-            together += (tokens**2).sum()
-        return len(bins), together / pairs
-
-    rows, near = measured("best-fit-in-order")
-    fewest, mixed = measured("bfd")
-    assert rows <= 1.01 * fewest
-    assert near > 0.6 > 0.15 > mixed

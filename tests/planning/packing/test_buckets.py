@@ -52,12 +52,6 @@ def test_buckets_by_hand():
     small, large = plan("buckets", np.array(lengths), PackOptions(buckets=(4, 8), padding_threshold=Fraction(0)))
     assert render(large, lengths) == ["a0 a1 a2 a3 a4 a5 a6 a7", "b0 b1 b2 b3 bE d0 dE ."]
     assert render(small, lengths) == ["aE c0 c1 cE"]
-    lengths = [6, 4, 4]
-    small, large = plan("buckets", np.array(lengths), PackOptions(buckets=(4, 8), padding_threshold=Fraction(0)))
-    assert render(large, lengths) == ["a0 a1 a2 a3 a4 aE c0 c1"]
-    assert render(small, lengths) == ["b0 b1 b2 bE", "c2 cE . ."]
-    (only,) = plan("buckets", np.array(lengths), PackOptions(buckets=(8,), padding_threshold=Fraction(1, 4)))
-    assert render(only, lengths) == ["a0 a1 a2 a3 a4 aE . .", "b0 b1 b2 bE c0 c1 c2 cE"]
 
 
 def mixture(documents: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from packtool.planning.packing import STRATEGIES, plan
 from packtool.planning.packing.plans import Bins, RowsPlan
 from tests.examples import examples
 from tests.planning.packing.oracles import Piece
-from tests.planning.packing.tokens import bins_of, one
+from tests.planning.packing.tokens import bins_of
 from tests.test_laws import corpora, options_of
 
 LIMITED = [name for name, strategy in STRATEGIES.items() if strategy.takes("max_documents_per_row")]
@@ -44,11 +44,6 @@ def test_no_row_holds_more(name: str, data: st.DataObject) -> None:
         assert only.stages == {"filled": len(expected), "added": added}
         if limited.window_tokens == 1 << 34:
             assert len(found) - len(expected) == -(-moved // most)
-
-
-def test_the_shortest_go() -> None:
-    only = one("bfd", [2, 2, 6, 3, 3], sequence_length=16, max_documents_per_row=3, mix_rows=False)
-    assert [[document for document, _, _ in row] for row in bins_of(only)] == [[2, 3, 4], [0, 1]]
 
 
 def test_what_mixing_joined_stays_together() -> None:

@@ -11,7 +11,6 @@ from packtool.errors import UsageError
 from packtool.planning.packing import PackOptions, plan
 from packtool.planning.plan import Plan
 from tests.examples import examples
-from tests.planning.packing.tokens import one, render
 from tests.test_laws import corpora, options_of, rows_of
 
 
@@ -56,18 +55,6 @@ def test_tokens_come_in_the_same_order_as_without(name: str, data: st.DataObject
                 [(n, token) for n, start, length in pieces if n >= 0 for token in range(start, start + length)]
             )
         assert orders[0] == orders[1]
-
-
-def test_an_example_to_the_token() -> None:
-    lengths = [5, 3, 6]
-    only = one("concat", lengths, sequence_length=8, document_multiple=4)
-    assert render(only, np.array(lengths)) == [
-        "a0 a1 a2 a3 aE . . .",
-        "b0 b1 bE . c0 c1 c2 c3",
-        "c4 cE . . . . . .",
-    ]
-    only = one("bfd", lengths, sequence_length=8, document_multiple=4, mix_rows=False)
-    assert render(only, np.array(lengths)) == ["a0 a1 a2 a3 aE . . .", "c0 c1 c2 c3 c4 cE . .", "b0 b1 bE . . . . ."]
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,11 @@
 """Few documents: their bins are first fit in random order wherever that takes no more of them."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.planning.metrics.homogeneity import HomogeneityCounts
-from packtool.planning.packing import PackOptions, plan
 from packtool.planning.packing.first_fit_shuffle import first_fit_in_order
 from packtool.planning.packing.scatter import scattered
-from packtool.planning.plan import Plan
 from packtool.planning.shuffling.permutation import FIRST_FIT_ORDER, permutation
 from tests.examples import examples
 from tests.planning.packing.cases import cases
@@ -25,14 +21,6 @@ def tried(order: list[int], tails: dict[int, int], percent: int) -> list[int]:
         count += 1
     last = smallest[:count]
     return [document for document in order if document not in last] + last[::-1]
-
-
-def unevenness(plan: Plan) -> float:
-    """Variance of log length between rows, over that of random rows."""
-    counts = HomogeneityCounts()
-    counts.add(plan.segments(np.arange(plan.rows)))
-    found = counts.result()
-    return found.between_rows / found.random_rows
 
 
 @examples(300)
@@ -56,15 +44,3 @@ def test_the_first_order_that_takes_no_more_bins(case, strategy, seed):
             bins[long:] = filled
             break
     assert bins_of(scattered(alike, seed)) == bins
-
-
-@pytest.mark.parametrize(
-    ("documents", "median", "size"), [(100, 60, 2048), (1000, 350, 8192)], ids=["a hundred", "a thousand"]
-)
-def test_rows_of_few_documents_are_mixed_at_no_more_padding(documents: int, median: int, size: int) -> None:
-    lengths = np.random.default_rng(3).lognormal(np.log(median), 1, documents).astype(np.int64) % (size - 1) + 1
-    [alike] = plan("bfd", lengths, PackOptions(sequence_length=size, mix_rows=False))
-    [mixed] = plan("bfd", lengths, PackOptions(sequence_length=size))
-    assert mixed.rows == alike.rows
-    assert unevenness(alike) > 6
-    assert unevenness(mixed) < 2.5

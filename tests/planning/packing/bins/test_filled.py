@@ -23,9 +23,3 @@ def test_rows_and_tails_of_each_document(lengths, size, batch):
     assert found.counts.tolist() == [0, *(packed.count(tail) for tail in range(1, size))]
     assert found.eos_alone == tails.count(1)
     assert found.whole_rows == sum(length // size for length in lengths)
-
-
-def test_another_way_to_cut():
-    # One row fewer than there is room for: the tail has to stay below L all the same.
-    found = cut_documents(np.array([5, 9, 3]), 5, lambda lengths, size: (lengths // size, np.zeros_like(lengths)))
-    assert (found.long.tolist(), found.rows.tolist(), found.shortfall.tolist()) == ([0, 1], [1, 1], [5, 5, 2])

@@ -1,7 +1,5 @@
 """Mixed rows: only places change, and where groups of equal sums abound, rows come out nearly as mixed as random."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +12,6 @@ from packtool.planning.packing.bins.mix import mix
 from packtool.planning.plan import Plan, Segments, offsets_of
 from tests.examples import examples
 from tests.segments import Piece, listed
-from tests.test_laws import corpora, options_of
 
 
 @st.composite
@@ -109,36 +106,9 @@ def test_neighbours_of_equal_length_part_and_segments_lie_in_random_order():
     assert np.mean(lengths[first] == 34) == pytest.approx(0.5, abs=0.05)
 
 
-def test_other_seeds_and_windows_give_other_rows():
-    greedy = greedy_rows(60, 1.2, 2048, documents=2000)
-    documents = [
-        greedy.mixed(seed, window).segments(np.arange(greedy.rows)).document.tolist()
-        for seed, window in ((42, 0), (42, 1), (43, 0), (42, 0))
-    ]
-    assert documents[0] == documents[3]
-    assert len({tuple(each) for each in documents}) == 3
-
-
 MIXING = [name for name, strategy in STRATEGIES.items() if "mix_rows" in strategy.accepts]
 
 
 def test_the_strategies_of_bins_mix_and_two_do_unasked():
     assert MIXING == ["ffd", "bfd", "bfd-extra", "seamless", "buckets"]
     assert [name for name in MIXING if STRATEGIES[name].mixes] == ["ffd", "bfd"]
-
-
-@pytest.mark.parametrize("name", MIXING)
-@examples(12)
-@given(data=st.data())
-def test_only_places_change(name, data):
-    size = data.draw(st.sampled_from([8, 16, 33]), label="size")
-    lengths = data.draw(corpora(size), label="lengths")
-    options = replace(options_of(name, size, data), max_documents_per_row=None)
-    plain, mixed = (plan(name, lengths, replace(options, mix_rows=mixes)) for mixes in (False, True))
-    for before, after in zip(plain, mixed, strict=True):
-        old, new = (each.segments(np.arange(each.units)) for each in (before, after))
-        assert segments_of(new) == segments_of(old)
-        assert (new.tokens() > 0).all()
-        assert (new.tokens() <= before.sequence_length).all()
-        for figure in ("rows", "dropped", "eos_omitted", "eos_inserted"):
-            assert getattr(after, figure) == getattr(before, figure)
