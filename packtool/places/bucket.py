@@ -256,7 +256,7 @@ def _refused(said: str) -> bool:
 def reason(error: BaseException) -> str:
     """Return why a request failed: the last part of the library's first line, and the code in the store's answer.
 
-    >>> reason(OSError("Error performing GET http://h/b/k in 1ms - HTTP error: error sending request"))
+    >>> reason(OSError("Error performing GET http://h/b/k in 1ms - HTTP error: error sending request\\nDebug source"))
     'HTTP error: error sending request'
     """
     said = str(error) or type(error).__name__

@@ -64,17 +64,3 @@ def test_files_count_where_the_environment_has_no_keys(files: Path, monkeypatch:
     with pytest.raises(UsageError, match="AWS_PROFILE: AWS profiles are read by the package boto3") as caught:
         bucket.profile()
     assert caught.value.code == "missing-extra"
-
-
-def test_reasons_hold_no_address_and_no_secret() -> None:
-    said = "Generic S3 error: Error performing PUT http://h/b/k in 1ms, after 2 retries - "
-    status = "Server returned non-2xx status code: 403 Forbidden: "
-    body = (
-        "<?xml version='1.0'?>\n<Error><Code>SignatureDoesNotMatch</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId></Error>"
-    )
-    for text, expected in (
-        (said + status + body, "403 Forbidden, SignatureDoesNotMatch"),
-        (said + status + "\n\nDebug source:\nmore", "403 Forbidden"),
-        (said + "HTTP error: error sending request", "HTTP error: error sending request"),
-    ):
-        assert bucket.reason(OSError(text)) == expected
