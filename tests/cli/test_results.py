@@ -87,7 +87,6 @@ def test_only_what_was_wanted_or_differs_is_told(place: Path, shell: Shell) -> N
     assert re.search(
         r"\nstore web: \d+ documents, [\d,]+ tokens, [\d.]+% of all\n  left out: \d held out for validation\n", done
     )
-    assert "\nTo hold these 5 documents out of other stores, too: --holdout-of " in done
     assert " asked" not in shell("info", "x") + shell("stats", "x", "--html", "x.html") + Path("x.html").read_text()
     typed = "pack web wiki -o y --strategy bfd -L 64 --holdout-of x --part holdout"
     assert re.search(r"  left out: \d+ kept for training\n", shell(*typed.split()))

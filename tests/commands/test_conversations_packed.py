@@ -153,8 +153,6 @@ def test_all_strategies_are_compared_where_conversations_may_be_cut(tmp_path: Pa
     packtool.tokenize([{"text": "word " * 100}], tmp_path / "web", workers=1)
     with pytest.raises(PacktoolError, match="too_long: no store holds conversations"):
         packtool.stats(tmp_path / "web", compare="bfd", sequence_length=16, too_long="cut")
-    with pytest.raises(PacktoolError, match=r"^too_long: has no effect without compare\. Leave it out\.$"):
-        packtool.stats(store, too_long="cut")
 
 
 def test_texts_beside_conversations_are_cut_as_ever(tmp_path: Path, store: Path) -> None:

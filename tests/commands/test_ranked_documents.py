@@ -92,6 +92,3 @@ def test_repeated_texts_need_provenance(stores: list[Path], tmp_path: Path) -> N
     assert (longest.document, longest.origin, longest.id, longest.tokens) == (1, None, None, 9)
     with pytest.raises(UsageError, match=r"nameless: it was made with provenance=False"):
         packtool.stats(nameless, most_repeated=1)
-    packtool.pack(stores, tmp_path / "packed", strategy="bfd", sequence_length=32)
-    with pytest.raises(UsageError, match=r"^longest: has no effect on packed datasets"):
-        packtool.stats(tmp_path / "packed", longest=1)

@@ -51,8 +51,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("buckets", {"row": 0, "bucket": 32}, "bucket: there are no rows of 32 tokens"),
     ("store", {"document": -5}, "document: -5 is not among its 4 documents. Give a number from 0."),
     ("store", {"row": 0}, "row: has no effect on token stores. Give document or find."),
-    ("store", {"bucket": 16}, "bucket: has no effect on token stores. Give document or find."),
-    ("store", {"store": "store"}, "store: has no effect on token stores. Give document or find."),
 ]
 
 

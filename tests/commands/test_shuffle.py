@@ -75,10 +75,8 @@ def test_rows_that_fill_no_batch_are_counted(store: Path, tmp_path: Path, kind: 
         assert counted.unbatched_rows is None
 
 
-def test_batch_tokens_must_fit_every_bucket(store: Path, tmp_path: Path) -> None:
+def test_rows_of_several_lengths_have_neither_batches_nor_atoms(store: Path, tmp_path: Path) -> None:
     packtool.pack(store, tmp_path / "packed", **BUCKETS[0])
-    with pytest.raises(UsageError, match="batch_tokens: 96 tokens is not a whole number of rows of 64"):
-        packtool.shuffle(tmp_path / "packed", tmp_path / "out", method="bucket", batch_tokens=96)
     with pytest.raises(UsageError, match=r"has no batches\. Make them with `packtool shuffle --method bucket`"):
         packtool.open(tmp_path / "packed")[0]
     with pytest.raises(UsageError, match=r"rows of several lengths move one by one\. Leave atom_size out"):
@@ -107,7 +105,6 @@ def packed(make: Make, tmp_path: Path) -> Path:
         ("store", {"method": "bucket", "batch_tokens": 64}, "not-packed", 'method="bucket" needs a packed dataset'),
         ("concat", {"method": "bucket", "batch_tokens": 64}, "one-bucket", 'Give method="atom".'),
         ("concat", {"method": "bucket"}, "missing-option", 'batch_tokens: method="bucket" needs this option'),
-        ("store", {"method": "partial", "batch_size": 4}, "missing-option", "Give batch_size and sequence_length."),
         ("concat", {"batch_size": 4}, "option-not-taken", 'Leave it out, or use method="partial".'),
         ("concat", {"atom_size": 48}, "bad-atom-size", "48 does not fit the sequence length 64"),
         ("padding", {"atom_size": 32}, "atoms-fixed", "pack again with atom_size"),

@@ -111,13 +111,11 @@ LOST = r"run.json without manifest.json: a dataset that lost it"
     ("path", "options", "message"),
     [
         (["rows", "store"], {}, r"rows: only token stores can be measured together"),
-        (["store", "rows"], {}, r"rows: only token stores can be measured together"),
         ("rows", {"compare": "all", "sequence_length": 8}, "packed dataset, but strategies are compared on documents"),
         ("rows", {"mix": {"store": 1}}, r"^mix: has no effect on packed datasets\. Leave it out: this dataset is"),
         ("store", {"text_field": "b"}, r"^text_field: has no effect on token stores\. Leave it out: this directory"),
         ("store", {"compare": "tetris"}, r"compare: there is no strategy 'tetris'\. Choose one of concat, .*, all"),
         ("store", {"compare": "concat"}, r"sequence_length: the strategy concat needs the length of a row\. Give seq"),
-        ("store", {"sequence_length": 32}, r"^sequence_length: has no effect without compare\. Add compare=\"all\"\.$"),
         ("store", {"html": "no/page.html"}, r"html: no/page\.html can't be written: .*\. Give a file in an existing"),
         ("store", {"html": "store/tokens-00000.npy"}, r"html: '.*tokens-00000.npy' is not the name of a page, and"),
         ("lost", {}, LOST),

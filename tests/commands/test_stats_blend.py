@@ -20,7 +20,7 @@ from packtool.reading.stream import Stream
 from packtool.report.blend_types import BlendReport
 from packtool.report.page import page
 from packtool.report.terminal import print_answer, print_stats
-from tests.stores import TOKENIZER, write_store
+from tests.stores import write_store
 
 TEXT = """\
 rows = 1000
@@ -48,8 +48,6 @@ def blend(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lengths = np.random.default_rng(number).integers(2, 60, documents).tolist()
         store = write_store(root / f"{name}-store", lengths, first=1000 * number)
         packtool.pack(store, root / name, strategy="bfd", sequence_length=64)
-    other = write_store(root / "o", [5, 9], tokenizer=msgspec.structs.replace(TOKENIZER, sha256="1" * 64))
-    packtool.pack(other, root / "other", strategy="bfd", sequence_length=64)
     (root / "blend.toml").write_text(TEXT)
     return root / "blend.toml"
 
@@ -181,10 +179,6 @@ IS_FOR_RUN = "is for packtool run, and this is no blend, which has [sources]. Ru
         (
             TEXT.replace("stop = true\n", ""),
             "FILE:4: the run takes 280 rows of code, 3.26 epochs of 86, where max-epochs = 3 allows 258. ",
-        ),
-        (
-            '[sources]\nweb = "web"\nother = "other"\n',
-            "FILE:2: web has other tokens than other, by another tokenizer. Tokenize all sources with one tokenizer.",
         ),
         ("# rows\n[pack]\nsequence-length = 64\n", f"FILE:2: pack {IS_FOR_RUN}"),
         ("\ntext-field = 'body'\n", f"FILE:2: text-field {IS_FOR_RUN}"),

@@ -9,9 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +19,6 @@ import packtool
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.token_store import TokenStore
-from packtool.text.corpus.read import SpanReader
 from packtool.warnings import PacktoolWarning
 from tests.shell import Shell
 from tests.stores import contents
@@ -162,24 +159,6 @@ def test_what_was_begun_goes_on_with_the_same_options_and_files_alone(tmp_path: 
     (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS[1:]))
     with pytest.raises(UsageError, match="begun with these options, but a file that it reads has changed"):
         run(tmp_path / "a.jsonl", tmp_path / "o", resume=True)
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("lines", [10, 5000], ids=["whole", "divided"])
-def test_a_file_that_grows_while_it_is_read_is_an_error(
-    tmp_path: Path, lines: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "a.jsonl"
-    file.write_bytes(jsonl(["some text"] * lines))
-    batches = SpanReader._batches
-
-    def grow(reader: SpanReader, source: Any) -> Iterator[Any]:
-        with file.open("ab") as more:
-            more.write(b'{"text": "one more"}\n')
-        yield from batches(reader, source)
-
-    monkeypatch.setattr(SpanReader, "_batches", grow)
-    assert "a.jsonl: changed while the command was at work: it had" in fails(DataError, file, tmp_path / "o")
 
 
 def test_an_input_that_links_to_the_output(tmp_path: Path) -> None:

@@ -75,9 +75,6 @@ def test_what_can_not_be_told_does_not_count(tmp_path: Path) -> None:
         packtool.verify(untold, tokenizer=OWN)
     with pytest.raises(UsageError, match=r"bare does not hold its own tokenizer, so no text is known"):
         packtool.verify(write_store(tmp_path / "bare", [3, 4]), tokenizer=OWN)
-    packtool.pack(store, tmp_path / "packed", strategy="concat", sequence_length=4)
-    with pytest.raises(UsageError, match=r"tokenizer: has no effect on packed datasets\. Give it for the store that"):
-        packtool.verify(tmp_path / "packed", tokenizer=OWN)
 
 
 def test_a_large_store_gives_a_sample_over_all_files(tmp_path: Path, other: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 import packtool
 from packtool.commands import verify
-from packtool.warnings import PacktoolWarning
 from tests.making import Make
 from tests.shell import Shell
 from tests.stores import amended, rewrite, write_store
@@ -64,15 +63,6 @@ def test_what_is_no_dataset(tmp_path: Path, shell: Shell) -> None:
     (tmp_path / "manifest.json").write_text('{"format": "other", "format_version": 1, "packtool_version": "9"}')
     said = f"format 'other' version 1 can't be read by packtool {packtool.__version__}. Use packtool 9 or a later one."
     assert said in shell.refused("verify", tmp_path)
-
-
-def test_rejected_records_are_covered(tmp_path: Path, shell: Shell) -> None:
-    (tmp_path / "corpus.jsonl").write_text('{"text": "a b c"}\n{"txet": "d"}\n')
-    with pytest.warns(PacktoolWarning):
-        packtool.tokenize(tmp_path / "corpus.jsonl", tmp_path / "store", on_error="quarantine", workers=1)
-    assert packtool.verify(tmp_path / "store").problems == []
-    (tmp_path / "store" / "rejected.jsonl").write_text("{}")
-    assert "rejected.jsonl: has 2 bytes, but the manifest says" in shell.refused("verify", tmp_path / "store")
 
 
 def test_a_row_that_is_a_copy_of_another_is_found(tmp_path: Path, shell: Shell) -> None:

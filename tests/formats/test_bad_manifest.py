@@ -34,15 +34,6 @@ def test_deep_nesting_in_options(made: Path, shell: Shell, levels: int) -> None:
     assert re.match(rf"packtool: error\[{error}\]", shell.refused("verify", made / "packed"))
 
 
-def test_a_bucket_that_is_a_link_out(made: Path, shell: Shell) -> None:
-    bucket = next((made / "several").glob("bucket-*"))
-    bucket.rename(made / "elsewhere")
-    bucket.symlink_to("../elsewhere")
-    with pytest.raises(DataError, match="a symbolic link that leads out of the dataset"):
-        packtool.open(made / "several")
-    assert "a symbolic link that leads out of the dataset" in shell.refused("verify", made / "several")
-
-
 def test_no_manifest_lets_an_output_lose_other_files(made: Path) -> None:
     """`--overwrite` removes what the old manifest lists."""
     (made / "packed" / "thesis.tex").write_text("years of work")

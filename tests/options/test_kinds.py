@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.errors import UsageError
-from packtool.options.check import checked
 from packtool.options.kinds import COUNTS, NAMES, HoldoutAmount, parse_count, parse_part, parse_share
-from packtool.options.plans import PackOptions
 from packtool.planning.selecting.weights import weights_in
 
 
@@ -52,13 +50,6 @@ def test_a_value_however_it_is_written(parse: Callable[[Any], Any], written: Any
 def test_what_is_no_such_value(parse: Callable[[Any], Any], written: Any) -> None:
     with pytest.raises(ValueError, match=r".*"):
         parse(written)
-
-
-def test_shares_are_exact() -> None:
-    for written in ("0.3", 0.3, Fraction(3, 10), "3/10"):
-        assert PackOptions(max_repetition=written).repetition == Fraction(3, 10)
-    with pytest.raises(UsageError, match=r"max_repetition: 'x' can't be used. Give a share of at most 1, such as 1%."):
-        checked(PackOptions(max_repetition="x"))
 
 
 @given(number=st.floats(0, 1))

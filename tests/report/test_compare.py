@@ -75,13 +75,6 @@ def test_passes_of_a_sample_end_where_their_documents_do() -> None:
     assert passes.lengths[2] <= 30 < passes.lengths[3]
 
 
-@pytest.mark.parametrize("documents", [7, 100, 101])
-def test_one_document_of_each_part_is_drawn(documents: int) -> None:
-    found = comparing.drawn(documents, 7)
-    bounds = np.arange(8) * documents // 7
-    assert ((bounds[:-1] <= found) & (found < bounds[1:])).all()
-
-
 def test_atoms_below_a_row_are_in_the_order_of_pack() -> None:
     short, whole = (candidates(["concat"], [64], {"atom_size": size})[0].options for size in (16, 64))
     counted = [tallied(LENGTHS, plan("concat", LENGTHS, each))[0].documents_in_row for each in (short, whole)]
