@@ -70,12 +70,6 @@ def test_what_makes_no_sense(
         assert str(caught.value).startswith(message)
 
 
-def test_batch_tokens_of_rows_of_one_length_make_rows(rows: Path) -> None:
-    batches = GlobalBatches(Stream(rows, **BUCKETS))
-    assert numbers(batches.stream, [next(iter(batches))]) == [[0, 1, 2, 3]]
-    assert GlobalBatches(Stream(rows, **BUCKETS), 4).batch_size == 4
-
-
 def test_a_batch_that_no_pass_fills_is_refused(rows: Path) -> None:
     stream = Stream(rows, epochs=2)
     message = f"batch_size: {len(stream) + 1} samples are more than the {len(stream)} of a pass"

@@ -47,14 +47,6 @@ def test_short_rows_first_and_each_row_once(several: Path) -> None:
     assert np.mean(bucket[:half]) < np.mean(bucket[half:])
 
 
-def test_shares_are_as_asked_while_there_are_rows(several: Path) -> None:
-    bucket = opened(several, [{"weights": {"32": 3, "64": 1, "128": 0}}]).batches["bucket"]  # type: ignore[index]
-    counts = {length: int(np.count_nonzero(bucket == length)) for length in (32, 64, 128)}
-    both = min(counts[32] * 4 // 3, counts[64] * 4)
-    assert abs(np.count_nonzero(bucket[:both] == 32) - both * 3 / 4) <= 2
-    assert set(bucket[-counts[128] :].tolist()) == {128}
-
-
 def test_without_stages_lengths_are_spread_evenly(several: Path) -> None:
     bucket = opened(several).batches["bucket"]  # type: ignore[index]
     for length in (32, 64, 128):

@@ -59,13 +59,6 @@ def test_every_order_has_it(make: Make, kind: str) -> None:
     check(packed.epoch(2))
 
 
-def test_other_rotations_have_it(make: Make, tmp_path: Path) -> None:
-    store = make(LENGTHS, {"loss": document_loss}) / "store"
-    packtool.shuffle(store, tmp_path / "packed", method="partial", sequence_length=64, batch_size=3)
-    check(opened(tmp_path / "packed"))
-    check(opened(tmp_path / "packed").epoch(2))
-
-
 def test_rows_without_segments_are_masked(make: Make) -> None:
     """Where the column says what trains, padding needs no segments to be left out."""
     options = {"strategy": "ffd", "sequence_length": 64, "segments": False}

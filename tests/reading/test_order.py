@@ -212,15 +212,6 @@ def test_another_past_is_refused(sources: dict[str, Any]) -> None:
     assert restore(stream_of(sources, fixed, rows=20_000), state) == 9000
 
 
-def test_another_dataset_is_refused(sources: dict[str, Any], make: Make) -> None:
-    _, state = stopped_at(sources, 500)
-    (other,) = sources_of(make, {"other": 300}).values()
-    said = refused(stream_of({**sources, "code": other}), state)
-    assert said.startswith("blend: items of code: ")
-    said = refused(stream_of({**sources, "code": {"path": sources["code"], "seed": 9}}), state)
-    assert said.startswith("blend: seed of code: 1 in the state, 9 in this loader.")
-
-
 def test_other_weights_while_training(sources: dict[str, Any]) -> None:
     """From the next block on, until the blend's next stage; in the state, so that it resumes without being told."""
     batches = GlobalBatches(stream_of(sources), 50)
@@ -240,19 +231,6 @@ def test_other_weights_while_training(sources: dict[str, Any]) -> None:
     late = GlobalBatches(stream_of(sources), 50)
     late.load_state_dict(json.loads(json.dumps(batches.state_dict())))  # the added stage is past
     assert late.consumed == ROWS
-
-
-def test_a_ramp_while_training_cuts_a_ramp(sources: dict[str, Any]) -> None:
-    batches = GlobalBatches(stream_of(sources), 50)
-    read(batches, 150)
-    first = batches.reweight({"code": 1}, ramp_rows=1000)
-    assert first == 2 * BLOCK
-    assert [(piece.first, piece.last) for piece in dealt(batches.stream).schedule.pieces] == [
-        (0, 7200),
-        (7200, first),
-        (first, first + 1000),
-        (first + 1000, ROWS),
-    ]
 
 
 @pytest.mark.parametrize(

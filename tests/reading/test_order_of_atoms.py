@@ -59,16 +59,6 @@ def test_it_orders_the_atoms_of_the_rows(
     np.testing.assert_array_equal(base.order, np.arange(len(order)))
 
 
-def test_rows_of_several_lengths_have_an_order_each(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "base", strategy="buckets", buckets=(16, 64))
-    packtool.shuffle(tmp_path / "base", tmp_path / "rows", method="bucket", batch_tokens=128, epoch=2)
-    epoch = packtool.open(tmp_path / "base").epoch(2, batch_tokens=128)
-    for number, length in enumerate((16, 64)):
-        found = followed(tmp_path / "base", epoch.buckets[length].order, length, number)
-        np.testing.assert_array_equal(found, tokens(tmp_path / "rows", number))
-    np.testing.assert_array_equal(epoch.batches, np.load(tmp_path / "rows" / "batches.npy"))
-
-
 def test_rows_do_not_change_with_an_order_that_was_given_out(store: Path, tmp_path: Path) -> None:
     packtool.pack(store, tmp_path / "base", strategy="bfd", sequence_length=64)
     with pytest.raises(ValueError, match="read-only"):

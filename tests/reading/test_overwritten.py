@@ -86,16 +86,6 @@ def test_another_epoch_and_a_gone_dataset(tmp_path: Path, pack: Pack) -> None:
         assert caught.value.code in ("no-manifest", "dataset-changed")
 
 
-def test_a_copy_with_new_times_is_the_same_dataset(tmp_path: Path, pack: Pack) -> None:
-    stream = stream_of(tmp_path)
-    batches = read(GlobalBatches(stream), stream)
-    first = next(batches)
-    shutil.move(tmp_path / "rows", tmp_path / "old")
-    shutil.copytree(tmp_path / "old", tmp_path / "rows")
-    again = stream_of(tmp_path)
-    assert [first, *batches] == list(read(GlobalBatches(again), again))
-
-
 def test_a_store_that_rows_are_gathered_from(make: Make, tmp_path: Path) -> None:
     make(LENGTHS, at=tmp_path, rows={**ROWS, "index_only": True})
     copy = pickle.dumps(Stream(tmp_path / "rows"))

@@ -156,23 +156,12 @@ def test_damage_is_refused_or_is_another_state(place: dict[str, Path], kind: str
                 assert target.state_dict() == before
             else:
                 taken = json.loads(text)
+                assert other == state or taken["sum"] != state["sum"]
                 assert meaning(target) == {name: taken[name] for name in ("samples", "rows", "added")}
                 assert list(islice(target, 1))
                 target.load_state_dict(before)
                 assert target.state_dict() == before
     assert tried > 400
-
-
-def test_every_changed_character_is_noticed(place: dict[str, Path]) -> None:
-    state = stopped(changed(place))[KEY]
-    target = changed(place)
-    for at in range(len(state)):
-        for character in '0x"{,é\ud800':
-            if character != state[at]:
-                with pytest.raises(DataError):
-                    target.load_state_dict({KEY: state[:at] + character + state[at + 1 :]})
-        with pytest.raises(DataError):
-            target.load_state_dict({KEY: state[:at]})
 
 
 EARLY = "the state was made before the first release. Begin the run again, or skip the samples that it had."
@@ -187,6 +176,7 @@ EARLY = "the state was made before the first release. Begin the run again, or sk
         ({"foo": 1}, "{'foo': 1} is not the state of a loader."),
         ({KEY: None}, "None is not the text of a state."),
         ({KEY: "[" * 100_000}, "not the state of a loader ("),
+        ({KEY: '{"version": 2, "\ud800'}, "not the state of a loader ("),
         ({KEY: '{"version": 2}'}, "not the state of a loader (Object missing required field `samples`)."),
         ({KEY: '{"versions": 2}'}, "not the state of a loader (Object missing required field `version`)."),
         ({KEY: '{"version": 3, "place": 7}'}, "version 3 of a state, which a later packtool wrote. Resume with "),
@@ -211,28 +201,6 @@ def test_states_of_blends_and_datasets_are_told_apart(place: dict[str, Path]) ->
     ]:
         with pytest.raises(DataError, match=message):
             made[kind]().load_state_dict(state[other])
-
-
-def test_where_the_past_differs_the_line_is_named(place: dict[str, Path], tmp_path: Path) -> None:
-    path = tmp_path / "two.toml"
-
-    def written(begin: str) -> Stream:
-        sources = [f'{name} = "{place[name]}"' for name in ("web", "code")]
-        stages = ["[[stages]]", "weights = { web = 3, code = 1 }", "[[stages]]", f'from = "{begin}"']
-        lines = ['rows = "9k"', "[sources]", *sources, *stages, "weights = { web = 1, code = 1 }"]
-        path.write_text("\n".join(lines))
-        return Stream(path)
-
-    state = stopped(GlobalBatches(written("20%"), 20), 150)
-    with pytest.raises(DataError) as caught:
-        GlobalBatches(written("30%"), 20).load_state_dict(state)
-    assert str(caught.value) == (
-        f"{path}:5: the checkpoint trained samples 0 to 1800 with code 0.25, web 0.75; now it is samples 0 to 2700 "
-        "with code 0.25, web 0.75. Write this stage in rows, as it was, and change what comes after."
-    )
-    batches = GlobalBatches(written("1800 rows"), 20)
-    batches.load_state_dict(state)
-    assert batches.consumed == 3000
 
 
 def test_a_source_that_is_gone_is_still_known(place: dict[str, Path]) -> None:
