@@ -23,62 +23,49 @@ ROWS: dict[str, Any] = {"strategy": "concat", "sequence_length": 16, "shard_toke
 PACK = ["pack", "store", "--strategy", "concat", "-L", "16", "--shard-tokens", "320"]
 SHUFFLE = ["shuffle", "packed"]
 EXPORT = ["export", "--format", "nanogpt"]
+LITTLE = ["--memory", "8kB"]
 
 
 @pytest.fixture
 def place(make: Make, here: Path) -> Path:
-    """A store, and its rows in corpus order and shuffled, to damage."""
-    make(LENGTHS, {"per_shard": 30}, at=here, packed={**ROWS, "shuffle": False}, expected=ROWS)
+    """A store, and its rows in corpus order, to damage."""
+    make(LENGTHS, {"per_shard": 30}, at=here, packed={**ROWS, "shuffle": False})
     return here
 
 
-@pytest.mark.parametrize("memory", ["1GiB", "8kB"])
 @pytest.mark.parametrize(
     ("command", "damaged"),
     [
         (PACK, "store/tokens-00003.npy"),
-        (PACK, "store/tokens-00000.npy"),
+        ([*PACK, *LITTLE], "store/tokens-00000.npy"),
         (SHUFFLE, "packed/tokens-00002.npy"),
         (SHUFFLE, "packed/segments-00001.npy"),
         (SHUFFLE, "packed/lengths.npy"),
-    ],
-)
-def test_one_bit(place: Path, shell: Shell, command: list[str], damaged: str, memory: str) -> None:
-    arguments = [*command, "-o", "out", "-q", "--memory", memory]
-    flip(Path(damaged))
-    message = shell.refused(*arguments)
-    assert f"]: {damaged}: " in message or (damaged == "packed/segments-00001.npy" and "]: packed: row" in message)
-    assert not Path("out/manifest.json").exists()
-    assert not list(Path("out").rglob("unfinished/pieces/**/*.json")), "what was made of damaged input is kept"
-    flip(Path(damaged))
-    shell(*arguments, "--resume")
-    assert contents(Path("out")) == contents(Path("expected"))
-
-
-@pytest.mark.parametrize(
-    ("command", "damaged"),
-    [
-        (PACK, "store/tokens-00001.npy"),
-        (SHUFFLE, "packed/tokens-00002.npy"),
+        ([*SHUFFLE, *LITTLE], "packed/tokens-00002.npy"),
+        ([*SHUFFLE, *LITTLE], "packed/segments-00001.npy"),
+        ([*SHUFFLE, *LITTLE], "packed/lengths.npy"),
         ([*EXPORT, "store"], "store/tokens-00001.npy"),
         ([*EXPORT, "packed"], "packed/tokens-00002.npy"),
         ([*EXPORT, "packed"], "packed/lengths.npy"),
     ],
 )
 def test_a_flipped_bit_is_named_and_may_be_trusted(place: Path, shell: Shell, command: list[str], damaged: str) -> None:
+    shell(*command, "-o", "sound", "-q")
     command = [*command, "-o", "out", "-q"]
-    shell(*command[:-3], "-o", "sound", "-q")
     flip(Path(damaged))
-    assert shell.refused(*command) == (
+    message = shell.refused(*command)
+    assert "segments" in damaged or message == (  # a row may be refused first
         f"packtool: error[wrong-checksum]: {damaged}: its checksum differs from the manifest's: the file has changed "
         "since it was written. Make it again, or copy it again.\n"
     )
     assert not Path("out/manifest.json").exists()
-    assert not list(Path("out").glob("unfinished/pieces/part/*"))
-    shell(*command, "--no-check-input", "--overwrite")
+    assert not list(Path("out").rglob("unfinished/pieces/**/*.json")), "what was made of damaged input is kept"
     flip(Path(damaged))
-    shell(*command, "--overwrite")
+    shell(*command, "--resume")
     assert contents(Path("out")) == contents(Path("sound"))
+    flip(Path(damaged))
+    if "tokens" in damaged or "export" in command:
+        shell(*command, "--no-check-input", "--overwrite")
 
 
 @pytest.mark.parametrize("options", [{}, {"mix": ["store=2x"]}])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,8 @@ import pytest
 import packtool
 from packtool.errors import DataError, UsageError
 from packtool.formats.packed import PackedDataset
-from packtool.planning.plan import Segments
+from packtool.reading import Dataset
 from packtool.writing.stored_tokens import open_packed
-from tests.interrupting import flip
 from tests.making import Make
 from tests.stores import amended, rewrite, write_store
 from tests.test_golden import LENGTHS
@@ -40,32 +40,6 @@ def test_a_store_that_moved_is_named_and_can_be_given(index: Path) -> None:
     packtool.shuffle(index, index.parent / "shuffled", epoch=1, store=moved)
     packtool.materialize(index, index.parent / "written", store=[moved])
     assert np.array_equal(packtool.open(index.parent / "written")[:], expected)
-
-
-def test_both_may_move_together(index: Path) -> None:
-    expected = packtool.open(index)[:]
-    there = index.parent / "deeper" / "down"
-    there.mkdir(parents=True)
-    for name in ("store", "index"):
-        (index.parent / name).rename(there / name)
-    assert np.array_equal(packtool.open(there / "index")[:], expected)
-
-
-def test_a_store_that_changed_is_refused(index: Path) -> None:
-    with amended(index.parent / "store") as manifest:
-        manifest["counts"]["skipped"] = 1
-    with pytest.raises(DataError, match="not the token store that the rows were planned from, or changed since"):
-        packtool.open(index)
-    with pytest.raises(DataError, match="not the token store"):
-        packtool.verify(index)
-
-
-def test_a_manifest_that_is_damaged_is_not_called_another_store(index: Path) -> None:
-    flip(index.parent / "store" / "manifest.json")
-    for read in (packtool.open, packtool.verify, lambda path: packtool.materialize(path, index.parent / "rows")):
-        with pytest.raises(DataError, match=r"store/manifest\.json: .*changed since it was written") as caught:
-            read(index)
-        assert caught.value.code == "bad-manifest"
 
 
 @pytest.mark.parametrize(
@@ -112,21 +86,6 @@ def test_another_number_of_stores_is_refused(index: Path) -> None:
         packtool.open(index, stores=[store, store])
 
 
-@pytest.mark.parametrize("name", ["tokens-00001.npy", "offsets-00001.npy"])
-def test_a_shard_of_a_store_that_is_missing_is_named(index: Path, name: str) -> None:
-    (index.parent / "store" / name).unlink()
-    for read in (packtool.open, lambda path: packtool.materialize(path, index.parent / "written")):
-        with pytest.raises(DataError, match=name):
-            read(index)  # type: ignore[operator]
-
-
-def test_a_changed_token_is_found(index: Path) -> None:
-    flip(index.parent / "store" / "tokens-00001.npy")
-    assert [problem.code for problem in packtool.verify(index).problems] == ["wrong-checksum"]
-    with pytest.raises(DataError, match=r"tokens-00001\.npy"):
-        packtool.materialize(index, index.parent / "written")
-
-
 @pytest.mark.parametrize(("field", "value"), [("start", 1 << 31), ("document", 1 << 40), ("document", -3)])
 def test_a_segment_outside_its_document_is_refused_before_anything_is_copied(
     index: Path, field: str, value: int
@@ -165,18 +124,20 @@ def test_rows_are_not_read_without_stores(index: Path) -> None:
         dataset.buckets[0].tokens(0, 1)
 
 
-def test_no_row_gathers_nothing(index: Path) -> None:
-    gather = open_packed(index).buckets[0].gather
-    empty = np.empty(0, np.int64)
-    assert len(gather(Segments(empty, empty, empty, empty, np.zeros(1, np.int64)))) == 0
-
-
-def test_info_says_what_it_takes_and_where_its_tokens_are(index: Path) -> None:
-    facts = packtool.info(index).facts
-    assert facts["rows gathered from"] == "../store"
-    assert "the tokens of its rows would take" in str(facts["index"])
-
-
 def test_an_index_without_segments_is_refused(make: Make, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a dataset without tokens needs its segment table"):
         packtool.pack(make([5, 6]) / "store", tmp_path / "p", **ROWS, index_only=True, segments=False)
+
+
+def test_rows_that_can_not_be_packed_anew(make: Make, tmp_path: Path) -> None:
+    make(LENGTHS, {"per_shard": 40}, at=tmp_path, whole={"strategy": "bfd", "sequence_length": 64})
+    options: dict[str, Any] = {"method": "partial", "sequence_length": 64, "batch_size": 4, "index_only": True}
+    packtool.shuffle(tmp_path / "store", tmp_path / "lanes", **options)
+    for name, said in (
+        ("whole", "written with their tokens, so they can't be packed anew"),
+        ("lanes", "partial shuffle, which packs every epoch by itself"),
+    ):
+        dataset = packtool.open(tmp_path / name)
+        assert isinstance(dataset, Dataset)
+        with pytest.raises(UsageError, match=said):
+            dataset.epoch(1, repack=True)
