@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from packtool.planning.plan import INSERTED_EOS, PADDING, offsets_of
 from packtool.warnings import PacktoolWarning
 from packtool.writing.gather import LossGatherer
 from tests.examples import examples
-from tests.places.s3_server import Bucket
 from tests.segments import listed
 from tests.shell import Shell
 from tests.stores import amended, contents, document_loss, load, rewrite, write_store
@@ -137,34 +135,6 @@ def test_rows_without_segments_carry_it_too(stores: list[Path], tmp_path: Path) 
                 np.testing.assert_array_equal(a, b)
 
 
-def test_what_is_chosen_is_counted(stores: list[Path], tmp_path: Path) -> None:
-    """A mixture that packs documents several times, and others not at all."""
-    packtool.pack(stores, tmp_path / "packed", **KINDS["concat"], mix={"chats": "2.5x", "web": "0.5x"})
-    chosen = np.load(tmp_path / "packed" / "chosen.npy").tolist()
-    count = load(tmp_path / "packed")["store_documents"][0]
-    trained = [sum(document_loss(number, LENGTHS[number])) for number in chosen[:count]]
-    assert load(tmp_path / "packed")["ledger"]["trained_stored"] == [
-        sum(trained),
-        sum(LENGTHS[number] for number in chosen[count:]),
-    ]
-    assert packtool.verify(tmp_path / "packed", store=stores).problems == []
-
-
-def test_a_column_of_ones_is_no_column(stores: list[Path], tmp_path: Path) -> None:
-    """Rows are the same, and all that is not padding trains, but for an EOS that the strategy inserts."""
-    ones = write_store(tmp_path / "ones", LENGTHS[:25], first=60, loss=lambda _, length: [1] * length)
-    for kind, options in WRITTEN.items():
-        packtool.pack(ones, tmp_path / kind / "ones", **options)
-        packtool.pack(stores[1], tmp_path / kind / "without", **options)
-        for name in ("tokens", "segments"):
-            for a, b in zip(*(stored(tmp_path / kind / each, name) for each in ("ones", "without")), strict=True):
-                np.testing.assert_array_equal(a, b)
-        ledger = load(tmp_path / kind / "ones")["ledger"]
-        assert ledger["masked"] == ledger["eos_inserted"]
-        assert not stored(tmp_path / kind / "without", "loss")
-        assert load(tmp_path / kind / "without")["ledger"]["trained"] is None
-
-
 def _swap(loss: np.ndarray) -> None:
     """The first two tokens of a row of which one trains."""
     row = int(np.flatnonzero(loss[:, 0] != loss[:, 1])[0])
@@ -219,17 +189,6 @@ def test_a_manifest_without_its_column_is_refused(stores: list[Path], tmp_path: 
         packtool.open(tmp_path / "packed")
 
 
-def test_the_ledger_says_what_trains(stores: list[Path], tmp_path: Path) -> None:
-    """By hand: rows of 4 of [0 1 E] and [0 0 0 E]."""
-    masks = [[0, 1, 1], [0, 0, 0, 0]]
-    store = write_store(tmp_path / "hand", [3, 4], loss=lambda document, _: masks[document])
-    packtool.pack(store, tmp_path / "packed", strategy="concat", sequence_length=4, shuffle=False)
-    assert np.load(tmp_path / "packed" / "loss-00000.npy").tolist() == [[0, 1, 1, 0], [0, 0, 0, 0]]
-    ledger = load(tmp_path / "packed")["ledger"]
-    names = ("trained_stored", "trained", "masked", "padding", "trained_dropped")
-    assert [ledger[name] for name in names] == [[2], 2, 5, 1, 0]
-
-
 def test_what_trains_is_told(stores: list[Path], tmp_path: Path, shell: Shell) -> None:
     """By `info`, `stats`, its page, and `show`."""
     trained = sum(sum(document_loss(number, length)) for number, length in enumerate(LENGTHS))
@@ -251,28 +210,6 @@ def test_what_trains_is_told(stores: list[Path], tmp_path: Path, shell: Shell) -
     runs = [each for segment in row.segments for each in segment.runs]
     assert [int(each.trained) for each in runs for _ in each.tokens] == loss
     assert " trained on" in shell("show", tmp_path / "packed", "--row", "3")
-
-
-@pytest.mark.parametrize("options", [{}, {"staging_limit": "40kB"}])
-def test_stores_and_rows_may_lie_in_object_stores(
-    stores: list[Path], tmp_path: Path, bucket: Bucket, options: dict[str, Any]
-) -> None:
-    for store in stores:
-        for name, data in contents(store).items():
-            bucket.put(f"{store.name}/{name}", data)
-        bucket.put(f"{store.name}/run.json", b"{}")
-    urls = [f"s3://bucket/{store.name}" for store in stores]
-    packtool.pack(stores, tmp_path / "here", **KINDS["concat"], shard_tokens=640)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        packtool.pack(urls, "s3://bucket/there", **KINDS["concat"], shard_tokens=640, **options)
-    for name, data in contents(tmp_path / "here").items():
-        assert bucket.get(f"there/{name}") == data, name
-    assert packtool.verify("s3://bucket/there").problems == []
-    here: Any = packtool.open(tmp_path / "here")
-    for fetch in ("shards", "rows"):
-        there: Any = packtool.open("s3://bucket/there", fetch=fetch, cache=tmp_path / fetch)
-        np.testing.assert_array_equal(there.loss([3, 0, 20]), here.loss([3, 0, 20]))
 
 
 def answers(_: int, length: int) -> list[int]:

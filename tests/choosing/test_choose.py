@@ -37,17 +37,6 @@ from tests.choosing.web_and_wiki import pack
 from tests.stores import amended, write_store
 
 
-def test_the_ledger_of_a_mixture_begins_with_all_that_is_stored(stores: list[Path], tmp_path: Path) -> None:
-    manifest = pack(stores, tmp_path / "p", mix=["web=0.4x", "wiki=2.5x"]).manifest
-    ledger, sources = manifest.ledger, manifest.choice.sources
-    left_out = sum(each.tokens - each.documents for source in sources for each in source.left_out.values())
-    again = sum(source.repeated_tokens - source.repeated_documents for source in sources)
-    stored = sum(source.tokens - source.documents for source in sources)
-    assert (ledger.stored, ledger.left_out, ledger.packed_again) == (stored, left_out, again)
-    assert left_out > 0 < again
-    assert ledger.input == sum(source.chosen_tokens for source in sources) - manifest.documents
-
-
 @pytest.mark.parametrize("strategy", ["bfd", "first-fit-shuffle", "seamless"])
 def test_no_row_holds_a_document_twice(stores: list[Path], tmp_path: Path, strategy: str) -> None:
     options: dict[str, Any] = {"strategy": strategy, "sequence_length": 512, "mix": ["web=3x", "wiki=1.5x"]}

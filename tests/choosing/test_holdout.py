@@ -45,12 +45,6 @@ def test_what_one_store_holds_out_two_do_not_train_on(stores: list[Path], tmp_pa
     assert [one[name] for name in names] == [two[name] for name in names]
 
 
-def test_the_same_stores_give_the_same_bytes(stores: list[Path], tmp_path: Path) -> None:
-    pack(stores, tmp_path / "one", holdout="40 documents")
-    pack(stores, tmp_path / "two", holdout_of=tmp_path / "one", workers=2)
-    assert contents(tmp_path / "one") == contents(tmp_path / "two")
-
-
 def test_what_holds_nothing_out_is_refused_by_name(stores: list[Path], tmp_path: Path) -> None:
     pack(stores, tmp_path / "all")
     pack(stores, tmp_path / "old", holdout="40 documents")

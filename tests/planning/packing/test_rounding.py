@@ -1,13 +1,9 @@
 """Pieces at multiples: nothing but padding is added. `tests/test_laws.py` says where they begin."""
 
-import re
-
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.errors import UsageError
 from packtool.planning.packing import PackOptions, plan
 from packtool.planning.plan import Plan
 from tests.examples import examples
@@ -55,35 +51,3 @@ def test_tokens_come_in_the_same_order_as_without(name: str, data: st.DataObject
                 [(n, token) for n, start, length in pieces if n >= 0 for token in range(start, start + length)]
             )
         assert orders[0] == orders[1]
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        (
-            "bfd",
-            {"sequence_length": 10},
-            "sequence_length: 10 is not a multiple of 4, where documents are to begin. "
-            "Give 12, or another document_multiple.",
-        ),
-        (
-            "concat",
-            {"sequence_length": 8, "atom_size": 2},
-            "atom_size: 2 is not a multiple of 4, where documents are to begin. Give 4, or another document_multiple.",
-        ),
-        (
-            "buckets",
-            {"buckets": (8, 14)},
-            "buckets: 14 is not a multiple of 4, where documents are to begin. Give 16, or another document_multiple.",
-        ),
-        (
-            "decompose",
-            {"sequence_length": 12, "document_multiple": 6},
-            "document_multiple: 6 is not a power of two, and decompose makes rows of powers of two. Give 8, or another "
-            "strategy.",
-        ),
-    ],
-)
-def test_rows_that_are_no_multiples_are_refused(name: str, options: dict[str, object], message: str) -> None:
-    with pytest.raises(UsageError, match=f"^{re.escape(message)}$"):
-        plan(name, np.array([3]), PackOptions(**{"document_multiple": 4, **options}))

@@ -40,6 +40,22 @@ from packtool.planning.packing import PackOptions, plan
             {"sequence_length": 4, "atom_size": 1},
             "an atom of padding holds text and an EOS, so at least 2 tokens",
         ),
+        (
+            "bfd",
+            {"sequence_length": 10, "document_multiple": 4},
+            "sequence_length: 10 is not a multiple of 4, where documents are to begin. Give 12, or another document_m",
+        ),
+        (
+            "concat",
+            {"sequence_length": 8, "atom_size": 2, "document_multiple": 4},
+            "atom_size: 2 .* of 4, .* Give 4, or",
+        ),
+        ("buckets", {"buckets": (8, 14), "document_multiple": 4}, "buckets: 14 .* of 4, .* Give 16, or another"),
+        (
+            "decompose",
+            {"sequence_length": 12, "document_multiple": 6},
+            "document_multiple: 6 is not a power of two, and decompose makes rows of powers of two. Give 8, or another",
+        ),
         ("tetris", {}, r"strategy: there is no strategy 'tetris'\. Choose one of concat, padding, ffd, bfd"),
     ],
 )

@@ -164,26 +164,6 @@ def test_pairs_are_those_of_a_causal_mask_within_documents() -> None:
             assert pairs == expected
 
 
-@examples(100)
-@given(
-    rows=st.lists(st.lists(st.integers(1, 20), max_size=3), min_size=1, max_size=3), multiple=st.sampled_from([2, 4])
-)
-def test_padding_that_rounds_a_document_up_costs_as_its_tokens(rows: list[list[int]], multiple: int) -> None:
-    size, stored, expected = 64, [], []
-    for row in rows:
-        rounded, pieces = [-(-tokens // multiple) * multiple for tokens in row], []
-        for number, (tokens, whole) in enumerate(zip(row, rounded, strict=True)):
-            pieces += [(number, 0, tokens, 0), (PADDING, 0, whole - tokens, 0)][: 1 + (whole > tokens)]
-        rest = size - sum(rounded)
-        if pieces and pieces[-1][0] == PADDING:  # one piece of padding, as where a dataset is stored
-            pieces[-1] = (PADDING, 0, pieces[-1][2] + rest, 0)
-        else:
-            pieces.append((PADDING, 0, rest, 0))
-        stored.append(pieces)
-        expected.append(sum(n * (n + 1) // 2 for n in [*rounded, rest]))
-    assert pairs_of(segments(stored), multiple).tolist() == expected
-
-
 @pytest.mark.parametrize(
     ("sigma", "length", "ranks", "undealt", "most"),
     [
