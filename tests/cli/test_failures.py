@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from packtool.cli import failures, run
+from packtool.cli import failures
 from packtool.errors import DataError
 from packtool.warnings import warn
 from tests.cli.running import ENVIRONMENT, packtool
@@ -73,14 +73,6 @@ def test_a_text_file_is_to_be_tokenized_first(place: Path, shell: Shell, command
     assert shell.refused(command, "a.jsonl", *more) == (
         "packtool: error[no-manifest]: a.jsonl: a file, not a token store or packed dataset. "
         "If it holds text, tokenize it first: packtool tokenize a.jsonl -o tokens.\n"
-    )
-
-
-def test_an_output_that_is_there_is_called_what_it_is(place: Path, shell: Shell) -> None:
-    assert run(["pack", "store", "-o", "p", "--strategy", "bfd", "-L", "8", "-q"]) == 0
-    assert shell.refused("pack", "store", "-o", "p", "--strategy", "bfd", "-L", "8", "-q", status=2) == (
-        "packtool: error[output-not-empty]: p: holds a finished packed dataset already. "
-        "Give --overwrite to replace it.\n"
     )
 
 

@@ -52,7 +52,6 @@ def tokenize(**options: Any) -> tuple[object, str, str]:
         (pack("buckets", buckets="512,b"), f"[bad-option] buckets: '512,b' can't be used. Give {COUNTS}."),
         (pack("bfd", sequence_length=True), f"[bad-option] sequence_length: True can't be used. Give {COUNT}."),
         (pack("bfd", sequence_length=0.5), f"[bad-option] sequence_length: 0.5 can't be used. Give {COUNT}."),
-        (pack("bfd", shuffle="no"), "[bad-option] shuffle: 'no' can't be used. Give true or false."),
         (tokenize(columns=["a", ""]), "[bad-option] columns: an empty name. Give the name of a field."),
         (tokenize(fim_spm_rate="7%", max_errors=1), "[option-not-taken] fim_spm_rate: "),  # the first as declared
     ],

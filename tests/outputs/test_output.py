@@ -70,8 +70,6 @@ def test_names_that_are_not_directories(tmp_path: Path) -> None:
     for name in ("link", "link/below"):
         with pytest.raises(DataError, match=r"/link is a link to nowhere, which is not there\. Choose another\.$"):
             begin(tmp_path / name)
-    with pytest.raises(PacktoolError, match=r"output: an empty name\. Give a path"):
-        packtool.tokenize("corpus.jsonl", "")
 
 
 OTHERS = "embeddings.npy tokens-00007.npy bucket-7/notes.txt bucket-00007/tokens-00000.npy thesis.tex"

@@ -125,12 +125,6 @@ def test_page_of_no_rows() -> None:
     check(page(measured(unknown_rows(NO_DOCUMENTS))))
 
 
-def test_configuration_is_in_words(report: PackedReport) -> None:
-    options = {"sequence_length": 2048, "mix_rows": True, "segments": False, "buckets": [512, 1024], "min_bucket": None}
-    text = page(measured(msgspec.structs.replace(report, options=options)))
-    assert "sequence length 2,048, mix rows: yes, segments: no, buckets 512 / 1,024" in text
-
-
 EVIL = "<b>&'\""
 
 
