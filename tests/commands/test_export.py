@@ -1,4 +1,4 @@
-"""`export`: what is lost is told, what is removed was its own, what can't be is refused."""
+"""`export`: what is lost is told, what can't be is refused."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import msgspec
 import pytest
 
 import packtool
-from packtool.errors import UsageError
-from packtool.options.names import EXPORTS
 from tests.exchange.streams import small_large_and_empty
 from tests.shell import Shell
 
@@ -32,15 +30,6 @@ def test_what_is_lost_of_batches_and_repeated_tokens_is_said(stores: dict[str, P
     assert [what for what in manifest.lost if "repeated" in what] == [
         f"which tokens are repeated ({packtool.open(tmp_path / 'rows').manifest.ledger.repeated} are)"
     ]
-
-
-def test_overwrite_removes_an_export_and_nothing_else(stores: dict[str, Path], tmp_path: Path) -> None:
-    for name in EXPORTS:
-        packtool.export(stores["small"], tmp_path / "out", format=name, overwrite=True)
-    assert packtool.verify(tmp_path / "out").problems == []
-    (tmp_path / "out" / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match=r"holds notes\.txt, which packtool did not write"):
-        packtool.export(stores["small"], tmp_path / "out", format="olmo", overwrite=True)
 
 
 def test_documents_that_are_left_out_are_said(stores: dict[str, Path], tmp_path: Path, shell: Shell) -> None:

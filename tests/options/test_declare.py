@@ -19,9 +19,7 @@ from packtool.options.commands import ARGUMENTS, arguments_of
 from packtool.options.declare import Declared, declared
 from packtool.options.names import METHODS, STRATEGIES
 from packtool.options.order import ORDER
-from packtool.options.pack import PackArguments
 from packtool.options.shared import Terminal
-from packtool.options.shuffle import ShuffleArguments
 from packtool.options.where import WHERE
 
 COMMANDS = {name.replace("import", "import_"): arguments_of(name) for name in ARGUMENTS}
@@ -131,10 +129,3 @@ def test_a_short_flag_means_the_same_everywhere() -> None:
         if each.option.short:
             meaning.setdefault(each.option.short, set()).add(each.name)
     assert {flag: names for flag, names in meaning.items() if len(names) > 1} == {}
-
-
-def test_who_takes_an_option() -> None:
-    length = declared(ShuffleArguments)["sequence_length"]
-    assert [length.taken(method) for method in METHODS] == [False, True, False]
-    everyone = declared(PackArguments)["window_tokens"]
-    assert all(everyone.taken(strategy) for strategy in STRATEGIES)

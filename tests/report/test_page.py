@@ -63,6 +63,7 @@ def test_page_of_a_packed_dataset(report: PackedReport) -> None:
     text = page(measured(report))
     assert check(text) == ["Where every token went", "Document length"]
     assert "row of 8,192" in text
+    assert "<dt>packed with</dt><dd>bfd: sequence length 8,192" in text
     for name, tokens in (("padding", report.ledger.padding), ("EOS", report.ledger.eos)):
         assert f"<td class='words'>  {name}</td><td data-value='{tokens}'>{tokens:,}</td>" in text
 

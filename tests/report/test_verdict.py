@@ -155,16 +155,6 @@ def test_a_verdict_for_each_row_length_and_among_those_compared() -> None:
     assert compared("none").verdicts == []
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_small_sample_gets_the_verdict_of_its_corpus(seed: int) -> None:
-    sample = lognormal(500, 1.2, 20_000, seed)
-    for rows in (1, 2, 5, 15, 30, 50, 100, len(sample)):
-        few = sample[: int(np.searchsorted(np.cumsum(sample), rows * 2048)) + 1]
-        choice = compare(few, candidates(["all"], [2048])).verdicts[0].choice
-        assert choice.strategy in (("bfd", "concat") if rows < 5 else ("bfd",)), rows
-        assert rows < 5 or WHOLE[:-14] in choice.reason
-
-
 def test_what_a_multiple_costs_is_told_and_held_against_no_strategy() -> None:
     lengths = lognormal(150, 0.8, 4000)
     plain, padded = (
