@@ -86,17 +86,6 @@ def test_only_what_is_chosen_can_be_too_long(
     assert not Path("p").exists()
 
 
-@pytest.mark.parametrize("strategy", WHOLE)
-def test_what_is_too_long_is_dropped_and_counted(tmp_path: Path, store: Path, strategy: str) -> None:
-    sizes = lengths(store)
-    packtool.pack(store, tmp_path / "p", strategy=strategy, sequence_length=sizes[1], too_long="drop")
-    choice = _packed(tmp_path / "p").choice
-    left_out = choice.sources[0].left_out["too_long"]
-    assert (left_out.documents, left_out.tokens) == (1, sizes[2])
-    assert choice.options["too_long"] == "drop"
-    packtool.verify(tmp_path / "p")
-
-
 @pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - set(WHOLE)))
 def test_strategies_that_cut_are_refused_unless_asked(tmp_path: Path, store: Path, strategy: str) -> None:
     rows: dict[str, Any] = {"buckets": [16, 64]} if strategy.endswith("buckets") else {"sequence_length": 64}

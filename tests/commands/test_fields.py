@@ -19,7 +19,6 @@ from tokenizers import Tokenizer
 import packtool
 from packtool.errors import PacktoolError
 from packtool.formats.token_store import TokenStore
-from packtool.text.corpus import blocks
 from packtool.warnings import PacktoolWarning
 from tests.shell import Shell, python
 from tests.stores import contents
@@ -44,30 +43,6 @@ def records(**more: Any) -> list[dict[str, Any]]:
 def column(store: TokenStore, name: str) -> list[str | None]:
     found: list[str | None] = store.column(name).to_pylist()
     return found
-
-
-@pytest.mark.parametrize("kind", ["jsonl", "slow jsonl", "parquet"])
-def test_scalars_stay_with_their_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(blocks, "SMALLEST", 3000)
-    path = tmp_path / f"a.{kind.rsplit(maxsplit=1)[-1]}"
-    if kind == "parquet":
-        parquet.write_table(pa.Table.from_pylist(records()), path, row_group_size=7)
-    else:
-        lines(path, [" " + json.dumps(r) if kind == "slow jsonl" else r for r in records()])
-    options: dict[str, Any] = {"id_field": "id", "columns": ["meta.lang", "meta.score", "n"], "min_words": 6}
-    for workers in (1, 2):
-        packtool.tokenize(path, tmp_path / str(workers), workers=workers, **options)
-    stored = [sorted((p.name, p.read_bytes()) for p in (tmp_path / w).glob("*.*") if p.stem != "run") for w in "12"]
-    assert stored[0] == stored[1]
-    store = TokenStore(tmp_path / "1")
-    kept = [n for n, text in enumerate(TEXTS) if len(text.split()) >= 6]
-    assert column(store, "id") == [f"doc-{n}" for n in kept]
-    assert column(store, "meta.lang") == ["en" if n % 3 else None for n in kept]
-    assert column(store, "meta.score") == [json.dumps(n / 4) for n in kept]
-    assert column(store, "n") == [str(n) for n in kept]
-    assert packtool.verify(tmp_path / "1").problems == []
-    dropped = [text for text in TEXTS if len(text.split()) < 6]
-    assert (store.manifest.counts["filtered"], store.manifest.counts["filtered_tokens"]) == (len(dropped), 0)
 
 
 def test_scalars_of_every_type_of_column(tmp_path: Path) -> None:
@@ -200,15 +175,6 @@ def test_tables_are_read_when_asked_for(tmp_path: Path) -> None:
     assert column(store, "id") == [str(n) for n in kept]
     assert store.origins()["hash"].tolist() == [xxhash.xxh3_64_intdigest(texts[n].encode()) for n in kept]
     assert store.origins()["record"].tolist() == [n + 1 + (n > 5) for n in kept]
-
-
-def test_special_tokens_in_texts_are_counted_and_said(tmp_path: Path) -> None:
-    lines(tmp_path / "a.jsonl", [{"text": f"one {EOS} two {EOS}"}, {"text": "none"}, {"text": EOS}])
-    with pytest.warns(PacktoolWarning, match=r'<\|endoftext\|> \(1\).*special_tokens="text"'):
-        result = packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "s", workers=1)
-    assert (result.counts["special_tokens"], result.counts["own_eos"]) == (1, 2)  # the others end their texts
-    plain = packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "t", workers=1, special_tokens="text")
-    assert "special_tokens" not in plain.counts
 
 
 def test_a_dry_run_lists_what_it_would_read(tmp_path: Path, shell: Shell) -> None:

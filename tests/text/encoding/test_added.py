@@ -72,11 +72,6 @@ def test_older_files_have_tokens_by_text(tmp_path: Path) -> None:
     assert "added_tokens.json" not in found.files
 
 
-def test_a_file_that_lacks_nothing_stays_as_it_is(tmp_path: Path) -> None:
-    known = {"eos_token": "<|endoftext|>", "added_tokens_decoder": {"0": {"content": "<|endoftext|>", "special": True}}}
-    assert find_tokenizer(written(tmp_path, tokenizer_config=known)).data == default_tokenizer()
-
-
 @pytest.mark.parametrize("decoder", [[1], {"x": START}, {"1": 3}, {"1": {"special": True}}])
 def test_what_is_no_decoder_is_one_error(tmp_path: Path, decoder: Any) -> None:
     place = written(tmp_path, tokenizer_config={"added_tokens_decoder": decoder})

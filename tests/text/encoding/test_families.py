@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import unicodedata
 from itertools import product
 
@@ -16,7 +15,7 @@ from packtool.text.encoding import families, unicode
 from tests.examples import examples
 from tests.text.encoding import shapes
 from tests.text.encoding.encoding import differing, needs_gigatoken
-from tests.text.encoding.test_unicode import CODES, in_contexts
+from tests.text.encoding.test_unicode import CODES
 
 MARKS = [chr(code) for code in CODES if unicodedata.combining(chr(code)) or 0x1160 <= code < 0x1200 or code == 0x3099]
 ASCII = [chr(code) for code in range(0x80)]
@@ -32,17 +31,6 @@ def test_nfc_leaves_inert_tokens_alone_and_makes_none() -> None:
             assert last in ";`K" or last.isalpha() or last in "<=>"
     made = {character for character in nfc.normalize_str("".join(map(chr, CODES[0x80:]))) if character.isascii()}
     assert made == set(";`K"), "and nothing else becomes ASCII by itself"
-
-
-@needs_gigatoken
-def test_normalized_tokens_beside_what_nfc_changes() -> None:
-    tokens = [AddedToken(text, normalized=True) for text in ("  ", "    ", "||x||", "_|", "\t|")]
-    spec = shapes.with_added(*tokens, normalizer=shapes.NFC)
-    rng = random.Random(0)
-    parts = ["  ", " ", "|", "||x||", "_", "\t", "a", "e", "<", "\u1100", "\u212b", *rng.sample(MARKS, 60), "\u037e"]
-    settled = unicode.table(*unicode.NFC)
-    parts = [part for part in parts if not settled[ord(part[0])]]
-    assert differing(spec, ("".join(rng.choices(parts, k=9)) for _ in range(4000)), "gigatoken") == []
 
 
 @pytest.mark.parametrize("pattern", sorted(families.COVERING))
@@ -92,14 +80,6 @@ def test_which_characters_are_numeric() -> None:
             assert not numeric[known[start:end]].any()
     for code in np.flatnonzero(numeric).tolist():
         assert normalizers.NFC().normalize_str(f"a{chr(code)}\u0301") == f"a{chr(code)}\u0301"
-
-
-@needs_gigatoken
-@pytest.mark.parametrize("normalizer", [None, shapes.NFC])
-def test_every_numeric_character_in_contexts(normalizer: dict[str, str] | None) -> None:
-    some = np.flatnonzero(unicode.table("numeric")).tolist()[::7]
-    spec = shapes.pairs(in_contexts(some), pre_tokenizer=shapes.digits(), normalizer=normalizer)
-    assert differing(spec, in_contexts(some)) == []
 
 
 @needs_gigatoken

@@ -84,17 +84,6 @@ def having(codes: unicode.CodeTable, texts: list[str]) -> list[bool]:
     return unicode.having(codes, texts, [text.encode() for text in texts])
 
 
-def test_texts_with_new_characters_are_found() -> None:
-    unassigned, nfc = table(*unicode.PATTERNS), table(*unicode.NFC)
-    settled = "e\u0301 ü ả 日本語 한국어 हिन्दी עִבְרִית العَرَبِيَّة မြန်မာ বাংলাৎ മലയാളം ₹ ⚡ 😀🏽🫩 \U00020000 ẞ"
-    found = having(nfc, ["plain", settled, "a\u1ac0", "\u07fd", "\U00010efd"])
-    assert found == [False, False, True, True, True]
-    found = having(unassigned, [settled, "\u1ac0", "\u1ad1", "\U0001cdd0\u1ae5", ""])
-    assert found == [False, False, True, True, False]
-    assert not unassigned[:256].any()
-    assert not nfc[:256].any()
-
-
 @given(st.lists(st.tuples(st.text(st.characters(codec="utf-8"), max_size=20), st.integers(0, 200)), max_size=8))
 def test_texts_are_found_whatever_share_of_them_is_ascii(parts: list[tuple[str, int]]) -> None:
     codes = table(*unicode.NFC)

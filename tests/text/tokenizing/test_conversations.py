@@ -12,7 +12,6 @@ import pytest
 from packtool.text.encoding.encoders import ReferenceEncoder
 from packtool.text.tokenizing.conversations import TrainedTokens, token_mask
 from tests.text.conversations.fuzz import WORDS
-from tests.text.encoding.shapes import token
 from tests.text.tokenizing.runs import ASSET
 
 APART = ("e\u0301", "\u212b", "\u1100\u1161\u11a8", "a\u0323\u0307", "\u0958", "\u0301")
@@ -62,18 +61,3 @@ def test_masks_are_those_of_the_reference(normalizer: dict[str, str] | None) -> 
     np.testing.assert_array_equal(found, np.concatenate(expected))
     asked = Counting.count  # where a bound is within what is composed, and where more than composition is done
     assert asked == 0 if normalizer is None else 0 < asked < 300 * (0.2 if normalizer["type"] == "NFC" else 1)
-
-
-def test_added_tokens_have_the_ids_that_the_reference_gives_them() -> None:
-    spec = json.loads(ASSET.read_bytes())
-    spec["added_tokens"].append(token("<mine>", 7_000_000))  # the file's own id is not obeyed
-    data = json.dumps(spec).encode()
-    reference = Counting(data)
-    text = "a<mine>b"
-    ids = reference.spell(text)
-    assert len(ids) == 3
-    trained = TrainedTokens(data, reference)
-    Counting.count = 0
-    found = trained.masks([text], [text.encode()], [((1, 7),)], ids, np.array([3]))
-    assert found.tolist() == [0, 1, 0]
-    assert Counting.count == 0
