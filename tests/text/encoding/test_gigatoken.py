@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from packtool.text.encoding import gigatoken
-from packtool.text.encoding.encoders import EncoderUnsuitableError
 from packtool.text.encoding.gigatoken import digit_tokens
 from tests.text.encoding import fuzz, listed, shapes
-from tests.text.encoding.encoding import alone, build, chosen, differing, expected, ids, needs_gigatoken
+from tests.text.encoding.encoding import build, chosen, differing, expected, ids, needs_gigatoken
 
 
 @needs_gigatoken
@@ -41,13 +40,6 @@ def test_it_is_loaded_again_when_it_has_grown(name: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(gigatoken, "_MAX_CACHE", -(1 << 60))
     assert ids(encoder, texts) == expected(listed.LISTED[name], texts)
     assert loads
-
-
-@needs_gigatoken
-def test_what_it_cannot_load_is_no_mismatch() -> None:
-    spec = shapes.spec(pre_tokenizer=shapes.split(r"\d|\w+|\W"))
-    with pytest.raises(EncoderUnsuitableError, match="gigatoken failed"):
-        alone(spec, "gigatoken")
 
 
 def test_digits_of_the_vocabulary_keep_their_ids_and_others_get_placeholders() -> None:

@@ -1,4 +1,4 @@
-"""Blocks: what an interrupted run made of them is kept only where it is, bit for bit, what that run wrote."""
+"""Blocks: what is too large is passed over, in bounded memory."""
 
 from __future__ import annotations
 
@@ -7,42 +7,9 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-import packtool
 from packtool.errors import DataError
-from tests.interrupting import DAMAGES, interrupted
-from tests.stores import contents
 from tests.text.tokenizing.runs import ASSET, documents, fails, jsonl, reference
-
-
-def write_corpus(path: Path) -> Path:
-    path.mkdir()
-    for number in range(3):
-        lines = "".join(f'{{"text": "document {number} {n}"}}\n' for n in range(50))
-        (path / f"{number}.jsonl").write_text(lines + '{"txet": 1}\n', encoding="utf-8")
-    return path
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize(
-    "pattern", ["tokens-*", "offsets-*", "unfinished/scratch/rejected-*", "unfinished/pieces/block/*"]
-)
-@pytest.mark.filterwarnings("ignore::packtool.warnings.PacktoolWarning")
-def test_a_block_that_changed_is_done_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Any, pattern: str
-) -> None:
-    corpus = write_corpus(tmp_path / "corpus")
-    options: dict[str, Any] = {"tokenizer": ASSET, "on_error": "quarantine", "workers": 1}
-    packtool.tokenize(corpus, tmp_path / "whole", **options)
-    interrupted(monkeypatch, packtool.tokenize, corpus, tmp_path / "out", **options)
-    file = sorted((tmp_path / "out").glob(pattern))[-1]
-    damage(file)
-    packtool.tokenize(corpus, tmp_path / "out", **options, resume=True)
-    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
-    assert packtool.verify(tmp_path / "out").problems == []
 
 
 def test_an_archive_that_bursts_takes_no_more_memory_than_a_record_may(tmp_path: Path) -> None:
