@@ -269,18 +269,18 @@ def _too_few(
     number: int, shares: Sequence[Fraction], tokens: Sequence[int], names: Sequence[str], budget: int, most: int
 ) -> UsageError:
     """Return the error for a store that has too few tokens for its share; it says what there are enough for."""
+    taken = [(name, part, has) for name, part, has in zip(names, shares, tokens, strict=True) if part]
+    for name, _, has in taken:
+        if not has:
+            return _bad_mixture(f"{name} has no tokens", "leave it out")
     name, share, held = names[number], shares[number], tokens[number]
-    if not held:
-        return _bad_mixture(f"{name} has no tokens", "leave it out")
-    epochs = share * budget / held
-    what = f"{_percent(share)} of {budget:,} tokens takes {float(epochs):.6g} epochs of {name}"
-    largest = min(most * has / part for has, part in zip(tokens, shares, strict=True) if part)
-    ways = [f"--tokens={int(largest)} or fewer"]
-    if share < 1:
+    what = f"{_percent(share)} of {budget:,} tokens takes {float(share * budget / held):.6g} epochs of {name}"
+    largest = min(most * has / part for _, part, has in taken)
+    epochs = max(part * budget / has for _, part, has in taken)
+    ways = [f"--tokens={int(largest)} or fewer", f"--max-epochs={-(-epochs // 1)}"]
+    if most * sum(has for _, _, has in taken) >= budget:  # else the others can't give what it lacks
         fits = int(Fraction(most * held, budget) * _MILLION)  # rounded down
         ways.append(f"{_percent(Fraction(fits, _MILLION))} of {name} or less")
-    ways.append(f"--max-epochs={-(-epochs // 1)}")
-    if share < 1:
         ways.append("--stop=True, so that the others give what it lacks")
     remedy = f"give {', '.join(ways[:-1])}, or {ways[-1]}"
     return _too_many_tokens(what, remedy)

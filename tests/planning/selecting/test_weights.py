@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -36,24 +37,29 @@ def test_the_largest_that_a_message_names_is_the_largest(stores: list[tuple[int,
         assert largest < budget
         if largest:
             epochs(stores, largest, most, stop=False)
+        assert epochs(stores, budget, int(re.search(r"max_epochs=(\d+)", str(error))[1]), stop=False)
+        if "stop=True" in str(error):
+            assert epochs(stores, budget, most, stop=True)
         with pytest.raises(UsageError):
             epochs(stores, largest + 1, most, stop=False)
 
 
 @pytest.mark.parametrize(
-    ("stop", "said"),
+    ("budget", "stop", "said"),
     [
         (
+            300,
             False,
-            "50% of 400 tokens takes 2 epochs of s0. Give tokens=200 or fewer, 25% of s0 or less, max_epochs=2, or "
-            "stop=True, so that the others give what it lacks",
+            "50% of 300 tokens takes 1.5 epochs of s0. Give tokens=200 or fewer, max_epochs=2, 33.3333% of s0 or less, "
+            "or stop=True, so that the others give what it lacks",
         ),
-        (True, "the stores with a share give 350 of 400 tokens. Give fewer tokens, or more max_epochs"),
+        (400, False, "50% of 400 tokens takes 2 epochs of s0. Give tokens=200 or fewer, or max_epochs=2."),
+        (400, True, "the stores with a share give 350 of 400 tokens. Give fewer tokens, or more max_epochs"),
     ],
 )
-def test_a_share_that_is_too_large_is_one_clear_error(stop: bool, said: str) -> None:
+def test_a_share_that_is_too_large_is_one_clear_error(budget: int, stop: bool, said: str) -> None:
     with pytest.raises(UsageError) as raised:
-        epochs([(1, 100), (1, 250)], 400, 1, stop=stop)
+        epochs([(1, 100), (1, 250)], budget, 1, stop=stop)
     assert said in str(raised.value)
 
 
