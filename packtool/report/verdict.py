@@ -245,10 +245,10 @@ def _alternatives(
         yield _chosen(rivals["padding"], reason, _OPTIMIZING)
     if winner.strategy == "concat":
         simplest = next((rivals[name] for name in _WHOLE if name in rivals), None)
-        if simplest is not None:
+        if simplest is not None and winner.metrics.cut_fitting_documents:
             reason = f"if no document that would fit may be cut: {_cost(simplest)[:-1].lower()}."
             yield _chosen(simplest, reason, _SEAMLESS)
-    elif "concat" in rivals:
+    elif "concat" in rivals and winner.metrics.padding_ratio:
         cut = _share_cut(rivals["concat"])
         reason = f"if every token of every row must be text: of the documents that would fit in a row it cuts {cut}."
         yield _chosen(rivals["concat"], reason)

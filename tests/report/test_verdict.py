@@ -95,7 +95,7 @@ ROW = "tokens of its own document before it on average, not"
         ("longer than a row", "concat padding", "concat", "padding", "", SCARCE),
         ("short", "padding", "padding", None, r"^The only one compared\.", None),
         ("short", "decompose", "decompose", None, "", None),
-        ("one row", "concat bfd", "concat", "bfd", r"less than a row in all; 1 row\.$", ""),
+        ("one row", "concat bfd", "concat", None, r"less than a row in all; 1 row\.$", None),
         ("31 thousands", "concat", "concat", None, "padding, less than a row in all", None),
         # Where every strategy wastes too much, the least wasteful is decompose, which pads nothing and cuts everything.
         ("1100", "decompose bfd padding", "bfd", "decompose", "", "next by the same rule"),
@@ -103,7 +103,7 @@ ROW = "tokens of its own document before it on average, not"
         ("a row and its EOS", "concat bfd", "bfd", "concat", f"{WHOLE}99.9", ""),
         # What costs nothing is taken however little it saves.
         ("out of step", "concat bfd", "bfd", "concat", r"concat cuts 0\.10%, in no fewer rows\.", ""),
-        ("a quarter", "concat bfd", "concat", "bfd", "no other strategy keeps one document in a hundred more", ""),
+        ("a quarter", "concat bfd", "concat", None, "no other strategy keeps one document in a hundred more", None),
         ("over a quarter", "concat bfd", "concat", "bfd", f"cost 24.8.% of the tokens .* has 235 {ROW} 256. ", ""),
         ("over a half", "concat bfd", "concat", "bfd", f"cost 49.9.% of the tokens .* has 425 {ROW} 512. ", ""),
         ("1.4 %", "concat bfd", "bfd", "concat", "A close call: concat wastes less than one row.$", ""),
