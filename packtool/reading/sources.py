@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from packtool.blending.blend import Blend, WrittenSource
-from packtool.errors import UsageError
+from packtool.errors import PacktoolError, UsageError
 from packtool.formats.schema import PackedManifest
 from packtool.places.place import Place
 from packtool.places.typed import Typed, cache_directory
@@ -63,7 +63,15 @@ def open_sources(
         source = written[name]
         if source.path is None:
             continue
-        dataset = open_recipe(kept.recipe(source.path, source.stores))
+        try:
+            dataset = open_recipe(kept.recipe(source.path, source.stores))
+        except PacktoolError as error:
+            if blend is not None:
+                error.where = f"{source.where}: {error.where}"
+            raise
+        if blend is None and not dataset.manifest.ledger.rows:
+            what, remedy = "the dataset has no rows", "check what it was packed from, with packtool info"
+            raise UsageError("source-empty", what, remedy=remedy, where=source.where)
         if len(written) > 1:
             others[name] = _of_one_length(dataset, name, source.where)
             _require_alike(others, name, source.where)

@@ -344,6 +344,8 @@ def test_other_weights_before_the_first_batch(sources: dict[str, Any]) -> None:
 def test_a_source_without_rows_has_no_weight(sources: dict[str, Any], make: Make) -> None:
     none = make([3], none={"strategy": "concat", "sequence_length": 16, "remainder": "drop"}) / "none"
     assert len(packtool.open(none)) == 0
+    with pytest.raises(UsageError, match=r"none: the dataset has no rows\. Check what it was packed from"):
+        Stream(none)
     both = {"none": none, "web": sources["web"]}
     message = "none has a weight, but no rows. Give it the weight 0, or take it out of the blend."
     with pytest.raises(UsageError) as caught:
