@@ -28,6 +28,7 @@ from packtool.outputs.output import Output
 from packtool.planning.arrays import Arrays
 from packtool.planning.plan import Plan
 from packtool.support.temporary import temporary_directory
+from packtool.warnings import warn
 from packtool.writing.kept_columns import require_columns
 from packtool.writing.planning import planned
 
@@ -49,6 +50,7 @@ def pack(options: PackArguments) -> DatasetResult:
         if options.index_only:
             index_names(job.inputs, options.output)
         corpus = Corpus(job.inputs)
+        _warn_of_empty(corpus)
         require_columns(corpus, recipe.kept)
         record = recipe.recorded(corpus.tokenizer)
         with job.budget.arrays_for(corpus.documents, work) as arrays:
@@ -61,6 +63,13 @@ def pack(options: PackArguments) -> DatasetResult:
                 if output.preview:
                     return _preview(job, output, recipe, corpus, chosen, work / "plans")
                 return _write(job, output, recipe, record, corpus, chosen)
+
+
+def _warn_of_empty(corpus: Corpus) -> None:
+    for store in corpus.stores:
+        if not store.documents:
+            what, remedy = "the store holds no document", "check the input and the filters of packtool tokenize"
+            warn("no-documents", what, remedy=remedy, where=str(store.place))
 
 
 def _choose(job: DatasetJob, recipe: PackRecipe, corpus: Corpus, work: Path, arrays: Arrays) -> Chosen:

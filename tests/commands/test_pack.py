@@ -16,6 +16,7 @@ from packtool.formats import manifest as manifests
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import TokenizerInfo
 from packtool.planning.packing import STRATEGIES
+from packtool.warnings import PacktoolWarning
 from tests.making import Make
 from tests.stores import EOS, TOKENIZER, write_store
 
@@ -114,7 +115,13 @@ def test_without_segments_only_tokens_are_written(tmp_path: Path, store: Path) -
 def test_an_empty_store_packs_to_no_rows(tmp_path: Path, strategy: str) -> None:
     store = write_store(tmp_path / "store", [])
     rows = {"buckets": [8, 16]} if strategy.endswith("buckets") else {"sequence_length": 16}
-    packtool.pack(store, tmp_path / "packed", strategy=strategy, **rows)
+    with pytest.warns(PacktoolWarning, match="store: the store holds no document"):
+        packtool.pack(store, tmp_path / "packed", strategy=strategy, **rows)
+    with (
+        pytest.warns(PacktoolWarning, match="the store holds no document"),
+        pytest.raises(UsageError, match=r"^the stores hold no document\. Check"),
+    ):
+        packtool.pack(store, tmp_path / "chosen", strategy=strategy, min_tokens=3, **rows)
     packtool.shuffle(tmp_path / "packed", tmp_path / "shuffled", epoch=1)
     for name in ("packed", "shuffled"):
         assert verify(tmp_path / name).problems == []

@@ -114,7 +114,7 @@ def test_a_resumed_run_tells_its_own_rate(here: Path, monkeypatch: pytest.Monkey
     assert found["text_bytes"] == whole.run["text_bytes"]
     assert found["this_run"] == {"text_bytes": found["text_bytes"] - text, "tokens": whole.counts["tokens"] - tokens}
     rate = found["this_run"]["tokens"] / max(found["written"]["wall"], 1e-3)
-    assert f"({show_bytes(text)} by an earlier run) in " in shell.out
+    assert f"({show_bytes(text)} by an earlier run) read in " in shell.out
     assert f", {rate:,.0f} tokens/s\n" in shell.out
     shares = [int(share) for share in re.findall(r"tokenize (\d+) %", shell.err)]
     assert shares[0] >= 100 * text // found["text_bytes"]
