@@ -269,16 +269,18 @@ def _too_few(
     number: int, shares: Sequence[Fraction], tokens: Sequence[int], names: Sequence[str], budget: int, most: int
 ) -> UsageError:
     """Return the error for a store that has too few tokens for its share; it says what there are enough for."""
-    taken = [(name, part, has) for name, part, has in zip(names, shares, tokens, strict=True) if part]
-    for name, _, has in taken:
-        if not has:
+    epochs, in_all = Fraction(0), 0  # the most epochs that a share takes of its store; tokens of all these stores
+    for name, share, held in zip(names, shares, tokens, strict=True):
+        if not share:
+            continue
+        if not held:
             return _bad_mixture(f"{name} has no tokens", "leave it out")
+        epochs = max(epochs, share * budget / held)
+        in_all += held
     name, share, held = names[number], shares[number], tokens[number]
     what = f"{_percent(share)} of {budget:,} tokens takes {float(share * budget / held):.6g} epochs of {name}"
-    largest = min(most * has / part for _, part, has in taken)
-    epochs = max(part * budget / has for _, part, has in taken)
-    ways = [f"--tokens={int(largest)} or fewer", f"--max-epochs={-(-epochs // 1)}"]
-    if most * sum(has for _, _, has in taken) >= budget:  # else the others can't give what it lacks
+    ways = [f"--tokens={int(most * budget / epochs)} or fewer", f"--max-epochs={-(-epochs // 1)}"]
+    if most * in_all >= budget:  # else the others can't give what it lacks
         fits = int(Fraction(most * held, budget) * _MILLION)  # rounded down
         ways.append(f"{_percent(Fraction(fits, _MILLION))} of {name} or less")
         ways.append("--stop=True, so that the others give what it lacks")
