@@ -86,9 +86,3 @@ def test_shares_of_batches_are_those_of_their_rows(stores: list[Path], tmp_path:
             assert source.share == pytest.approx(total[bool(number)] / total.total())
             assert (source.min, source.max) == pytest.approx((shares[:, number].min(), shares[:, number].max()))
             assert source.deviation == pytest.approx(shares[:, number].std(), abs=1e-7)
-
-
-def test_nothing_to_tell(stores: list[Path], tmp_path: Path) -> None:
-    options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 32}
-    assert packtool.pack(stores[0], tmp_path / "one", **options).report.source_mix == []
-    assert packtool.pack(stores, tmp_path / "bare", **options, segments=False).report.source_mix == []

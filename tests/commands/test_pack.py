@@ -105,7 +105,7 @@ def test_without_segments_only_tokens_are_written(tmp_path: Path, store: Path) -
     names = {file.name for file in (tmp_path / "p").iterdir()}
     assert names == {"tokens-00000.npy", "manifest.json", "report.json", "run.json"}
     assert verify(tmp_path / "p").problems == []
-    with pytest.raises(UsageError, match="written with segments=False"):
+    with pytest.raises(UsageError, match=r"written with segments=False.* Pack again without segments=False\."):
         packtool.open(tmp_path / "p").segments(0)
     report = packtool.stats(tmp_path / "p")
     assert (report.metrics, report.ledger.rows) == (None, len(packtool.open(tmp_path / "p")))
