@@ -137,6 +137,8 @@ def test_all_strategies_are_compared_where_conversations_may_be_cut(tmp_path: Pa
     packtool.tokenize([{"text": "word " * 100}], tmp_path / "web", workers=1)
     with pytest.raises(PacktoolError, match="too_long: no store holds conversations"):
         packtool.stats(tmp_path / "web", compare="bfd", sequence_length=16, too_long="cut")
+    with pytest.raises(PacktoolError, match="too_long: no store holds conversations"):
+        packtool.pack(tmp_path / "web", tmp_path / "p", strategy="bfd", sequence_length=8, too_long="drop")
 
 
 def test_texts_beside_conversations_are_cut_as_ever(tmp_path: Path, store: Path) -> None:
@@ -146,12 +148,6 @@ def test_texts_beside_conversations_are_cut_as_ever(tmp_path: Path, store: Path)
     assert [source.chosen_documents for source in _packed(tmp_path / "p").choice.sources] == [1, 2]
     (entry,) = packtool.stats(stores, compare="bfd", sequence_length=row).comparison.entries
     assert (entry.dropped_conversations, entry.metrics.documents) == (1, 3)
-
-
-def test_there_must_be_conversations_to_be_too_long(tmp_path: Path) -> None:
-    packtool.tokenize([{"text": "word " * 100}], tmp_path / "web", workers=1)
-    with pytest.raises(PacktoolError, match="too_long: no store holds conversations"):
-        packtool.pack(tmp_path / "web", tmp_path / "p", strategy="bfd", sequence_length=8, too_long="drop")
 
 
 @pytest.fixture(scope="module")
