@@ -65,16 +65,6 @@ def test_the_command_makes_the_same_bytes(name: str, place: Path, monkeypatch: p
     assert report.excluded == [str(place / listed) for listed in CASES[name].get("exclude", ())]
 
 
-def test_each_of_several_stores_is_named(place: Path) -> None:
-    stores = [place / "web", place / "wiki"]
-    packtool.pack(stores, place / "index", strategy="bfd", sequence_length=32, index_only=True)
-    packtool.materialize(place / "index", place / "rows", store=stores)
-    again = shlex.split(str(packtool.stats(place / "rows").command))  # type: ignore[union-attr]
-    again[again.index("-o") + 1] = str(place / "rows again")
-    assert run([*again[1:], "-q"]) == 0
-    assert contents(place / "rows again") == contents(place / "rows")
-
-
 def test_shares_stand_by_the_names_of_the_stores(place: Path, shell: Shell) -> None:
     stores = [place / "web", place / "wiki"]
     packtool.pack(stores, place / "shares", strategy="bfd", sequence_length=32, mix="web=2x,wiki=0.3x")
