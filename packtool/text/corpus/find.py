@@ -25,7 +25,7 @@ from packtool.text.corpus import discover
 from packtool.text.corpus.discover import STDIN, copy_stream, is_pipe, matches_any
 from packtool.text.corpus.first import FirstRecord, completed, first_of, held_by_first, peek
 from packtool.text.corpus.python_records import copy_records
-from packtool.text.corpus.read_fields import ReadFields, read_fields_of, warn_of_left_out
+from packtool.text.corpus.read_fields import ReadFields, read_fields_of, warn_of_lacking, warn_of_left_out
 from packtool.text.corpus.records import CorpusFile, Fields, shown
 from packtool.text.corpus.splits import splits
 from packtool.text.corpus.token_columns import KNOWN
@@ -160,6 +160,7 @@ def find_texts(options: TokenizeArguments) -> Texts:
     read_fields = ReadFields()
     if first is not None:
         read_fields = read_fields_of(first, fields)
+        warn_of_lacking(first, fields)
     texts = Texts(inputs, found, kind, fields, separator, read_fields)
     _separated(texts.files, separator)  # raises if it has no effect on one
     _check_held(options, kind, held)

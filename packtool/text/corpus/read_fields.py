@@ -12,9 +12,10 @@ from packtool.formats.fields import REASONING
 from packtool.text.conversations.conversation import Conversation
 from packtool.text.conversations.layouts import RecordLayout
 from packtool.text.conversations.unread import missed
+from packtool.text.corpus.documents import fields_there
 from packtool.text.corpus.records import Fields
 from packtool.text.faults import Fault
-from packtool.text.paths import MISSING, beside, steps, value_at
+from packtool.text.paths import MISSING, beside, steps, value_at, values_at
 from packtool.warnings import warn
 
 _SHOWN = 12
@@ -57,6 +58,15 @@ def read_fields_of(record: Mapping[str, Any], fields: Fields) -> ReadFields:
     # A field of the whole name is read where a path leads nowhere.
     left = [path for path, value in beside(record, taken.values()) if value is not None and path not in taken]
     return ReadFields(" → ".join(", ".join(side) for side in sides if side), tuple(left))
+
+
+def warn_of_lacking(record: Mapping[str, Any], fields: Fields) -> None:
+    """Warn of texts to join that the first record lacks, as where a name is misspelled."""
+    lacking = sorted(set(fields.texts).difference(values_at(record, fields.texts)))
+    if not lacking or not read_fields_of(record, fields).read:
+        return  # no text is there: reading it will tell
+    what = f"the first record has no {', '.join(map(repr, lacking))}; {fields_there(record)}"
+    warn("column-empty", what, remedy="check the name, unless later records have it", where="--text-field")
 
 
 def _sides(record: Mapping[str, Any], fields: Fields) -> list[list[str]]:

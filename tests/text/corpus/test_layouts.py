@@ -133,6 +133,11 @@ def test_several_text_fields(tmp_path: Path) -> None:
         assert stored(path, tmp_path / name[2:], text_field="title,body") == expected[:count]
     with pytest.raises(DataError, match="no text field 'a,b'; there are"):
         packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "x", tokenizer=ASSET, text_field="a,b")
+    with (
+        pytest.warns(PacktoolWarning, match="text_field: the first record has no 'titel'; there are title, body"),
+        pytest.raises(DataError, match="no text field 'titel,body'; there are title,body, title"),
+    ):
+        packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "x", tokenizer=ASSET, text_field="titel,body")
 
 
 def test_a_layout_is_added_as_contributing_says(monkeypatch: pytest.MonkeyPatch) -> None:
