@@ -246,7 +246,7 @@ def find(values: GivenValues, terminal: Terminal) -> None:
     elif location.overlaps is not None:
         show_overlaps(location.overlaps)
     elif location.stored is not None:
-        show_stored(location.record, location.stored)
+        show_stored(location, location.stored)
     else:
         show_places(location)
     if location.overlaps is None and not location.places and not location.stored:

@@ -32,6 +32,7 @@ def show_places(result: FindResult) -> None:
         echo(_absent_line(result.record, absent))
     if not result.documents and not result.absent:
         echo(f"{result.record} is in none of the stores: tokenize took no document from that line")
+        _show_rejected(result)
 
 
 def _absent_line(record: str | None, absent: AbsentDocument) -> str:
@@ -48,10 +49,16 @@ def _absent_line(record: str | None, absent: AbsentDocument) -> str:
     return f"{lead}. Left out of {absent.store}: {', '.join(reasons)}; the dataset does not record which"
 
 
-def show_stored(record: str | None, documents: Sequence[StoredDocument]) -> None:
+def _show_rejected(result: FindResult) -> None:
+    for file in result.rejected:
+        echo(f"records that can't be used, with the reasons: {file}")
+
+
+def show_stored(result: FindResult, documents: Sequence[StoredDocument]) -> None:
     """Print documents of a store that were found, one a line: number, file and line, tokens, and columns."""
     if not documents:
-        echo(f"{record} is not in the store: it was left out, has no tokens, or does not exist")
+        echo(f"{result.record} is not in the store: it was left out, has no tokens, or does not exist")
+        _show_rejected(result)
     for document in documents:
         facts = [plural(document.tokens, "token")]
         if document.origin is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from packtool.commands.overlap import Overlaps, overlaps
 from packtool.commands.places import places_to_read
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
+from packtool.formats.names import REJECTED
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import StoreManifest
 from packtool.formats.token_store import Corpus, TokenStore
@@ -58,6 +59,7 @@ class FindResult:
         overlaps: the documents that overlap; None if they were not asked for.
         stored: the documents, if they were found in a token store; None for a packed dataset.
         absent: the documents of the stores that go by the name, and are not in the dataset.
+        rejected: the files of the stores with the records that can't be used.
     """
 
     path: Path | str
@@ -67,6 +69,7 @@ class FindResult:
     overlaps: Overlaps | None = None
     stored: list[StoredDocument] | None = None
     absent: list[AbsentDocument] = field(default_factory=list)
+    rejected: list[str] = field(default_factory=list)
 
 
 @takes(FindArguments)
@@ -101,7 +104,9 @@ def find(options: FindArguments) -> FindResult:
         if absent and choice is not None:
             known = StoredDocuments(Corpus(stores))
             left_out = [absent_document(known, source, number, choice) for source, number in absent]
-        return FindResult(place_of(options.path).shown, options.record, documents, places, absent=left_out)
+        rejected = _rejected(map(TokenStore, stores))
+        shown = place_of(options.path).shown
+        return FindResult(shown, options.record, documents, places, absent=left_out, rejected=rejected)
 
 
 def _in_store(place: Place, record: str) -> FindResult:
@@ -109,7 +114,15 @@ def _in_store(place: Place, record: str) -> FindResult:
     [numbers] = documents_named([store], record)
     documents: list[int] = numbers.tolist()
     stored = [stored_document(store, number) for number in documents]
-    return FindResult(place.shown, record, documents, [], stored=stored)
+    return FindResult(place.shown, record, documents, [], stored=stored, rejected=_rejected([store]))
+
+
+def _rejected(stores: Iterable[TokenStore]) -> list[str]:
+    files = []
+    for store in stores:
+        if store.manifest.rejected is not None:
+            files.append(store.place.where(REJECTED))
+    return files
 
 
 def _overlaps(options: FindArguments) -> FindResult:

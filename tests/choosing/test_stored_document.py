@@ -10,6 +10,7 @@ import packtool
 from packtool.choosing.stored_document import StoredDocument
 from packtool.errors import DataError, UsageError
 from packtool.formats.token_store import TokenStore
+from packtool.warnings import PacktoolWarning
 from tests.making import write_records
 from tests.shell import Shell
 
@@ -53,13 +54,20 @@ def test_each_document_goes_by_its_id_and_its_line(store: Path) -> None:
             assert shown.segments[0].columns == {"lang": found[0].columns["lang"]}
 
 
-def test_what_is_found_is_printed(store: Path, shell: Shell) -> None:
+def test_what_is_found_is_printed(store: Path, tmp_path: Path, shell: Shell) -> None:
     assert shell("find", store, "a").splitlines()[:2] == [
         "document 0: x.jsonl:1, 2 tokens, id a, lang en",
         "document 1: x.jsonl:3, 3 tokens, id a",
     ]
     assert "x.jsonl:2 is not in the store" in shell("find", store, "x.jsonl:2", status=1)
     assert shell("find", store.with_name("nameless"), "a").startswith("document 0: 2 tokens, id a\n")
+    bad = write_records(tmp_path / "bad.jsonl", [LINES[0], {"id": "c"}])
+    with pytest.warns(PacktoolWarning, match="1 record could not be used"):
+        packtool.tokenize(bad, tmp_path / "bad", on_error="quarantine", workers=1)
+    packtool.pack(tmp_path / "bad", tmp_path / "rows", strategy="ffd", sequence_length=16)
+    for found in ("bad", "rows"):
+        said = shell("find", tmp_path / found, "bad.jsonl:2", status=1)
+        assert said.endswith(f"records that can't be used, with the reasons: {tmp_path / 'bad' / 'rejected.jsonl'}\n")
     assert "It is the first of 4; the others: --document 1, 3, 4.\n" in shell("show", store, "--find", "a")
 
 
