@@ -54,6 +54,7 @@ USAGE = {
     "export store -o x -f megatrn": "[unknown-exchange]: --format: there is no format 'megatrn' for this. Did you mean",
     "shuffle store -o p": "[not-packed]: store: a token store, where --method atom needs a packed dataset. Give what",
     "pack store -o store/p -L 8 --strategy bfd": "[output-overlaps-input]: store/p: the output lies inside the input s",
+    "verify store --progress bra": "[bad-option]: --progress: 'bra' is not a known value. Did you mean bar?",
     "pack store -o store -L 8 --strategy bfd": "[output-overlaps-input]: store: the output is the input. Choose an ",
 }
 

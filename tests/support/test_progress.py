@@ -72,11 +72,6 @@ def test_a_bar_on_a_terminal_shows_tokens(place: Path, mode: str, drawn: bool) -
     assert "5.00/" not in shown
 
 
-def test_an_unknown_way(shell: Shell) -> None:
-    said = shell.refused("verify", "store", "--progress", "bra", status=2)
-    assert said == "packtool: error[bad-option]: --progress: 'bra' is not a known value. Did you mean bar?\n"
-
-
 def test_rows_and_hours() -> None:
     shown = progress.Progress(9000, "stats", unit=" rows", quiet=True)
     shown._begin -= 10
