@@ -75,11 +75,9 @@ def test_tables_come_in_the_order_of_the_stages(tmp_path: Path) -> None:
             "[pack]\nmax-repetition.x = 1",
             ":2: max-repetition can't be {'x': 1}. Give a share of at most 1, such as 1%.",
         ),
-        ("[pack]\n[pack.strategy]\nx = 1", ":2: strategy can't be {'x': 1}. Give a string."),
         ("[pack]\noverwrite = true", ":2: overwrite is not for files. Leave it out and give overwrite on"),
         ("[pack]\npad-token = 1\npad_token = 2", ":3: pad_token is given twice. Keep one of them."),
         ("[pack]\nstrategy = concat", ":2: not TOML: invalid value. Write values as in TOML"),
-        ("[pack]\nstrategy = 'a", ":2: not TOML: "),
         ("[pack]\n[pack]\n", ":2: not TOML: cannot declare ('pack',) twice."),
     ],
 )

@@ -116,8 +116,6 @@ PACKED = ["-o", "x", "--strategy", "bfd", "-L", "8"]
     [
         (["pack", "packed", *PACKED], 2, "packed: a packed dataset, where a token store"),
         (["show", "half"], 1, "half: the output of a packtool command that was interrupted. Finish it first: packtool"),
-        (["pack", "half", *PACKED], 1, "half: the output of a packtool command that was"),
-        (["verify", "half"], 1, "half: the output of a packtool command that was interrupted."),
         (["info", "lost"], 1, "lost: run.json without manifest.json: a dataset that lost it, or an order, which shuf"),
         (["info", "order"], 1, "order: run.json without manifest.json: a dataset that lost it, or an order, which"),
         (["pack", "lost", *PACKED], 1, "lost: run.json without manifest.json: a dataset that lost it, or an order"),
