@@ -28,6 +28,7 @@ def test_frames_of_zstd_and_what_is_skipped_between_them() -> None:
     parts = [zstd(TEXT), SKIPPABLE, zstd_checked(TEXT), zstd(b""), SKIPPABLE]
     stream = DecompressedStream(io.BytesIO(b"".join(parts)), "zstd")
     assert b"".join(iter(lambda: stream.read(1000), b"")) == TEXT * 2
+    assert stream.consumed == sum(map(len, parts))
 
 
 @pytest.mark.parametrize(
