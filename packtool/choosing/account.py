@@ -70,8 +70,7 @@ def nothing_left(documents: StoredDocuments, asked: Asked) -> UsageError:
     """Return the error for a choice that leaves nothing; it names the option that took the most."""
     total = len(documents)
     if not total:
-        what, remedy = "the stores hold no document", "check the input and the filters of packtool tokenize"
-        return UsageError("nothing-chosen", what, remedy=remedy)
+        return UsageError("nothing-chosen", "the stores hold no document", remedy="check the input of tokenize")
     counts = counts_of(documents.codes, documents.lengths)[0].tolist()
     taking = "--mix" if asked.tokens is None else "--tokens"
     flags = Counter(dict(zip([taking, *(rule.flag for rule in RULES)], counts, strict=True)))
