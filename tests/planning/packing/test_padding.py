@@ -45,29 +45,9 @@ def test_small_atoms_are_joined_by_fours_after_shuffling():
 
 
 def test_drop_discards_the_last_atoms_that_fill_no_row():
-    only, lengths = padding([5, 3, 2], atom_size=4, sequence_length=8, remainder="drop")
-    assert render(only, lengths) == ["a0 a1 a2 E a3 a4 . .", "b0 b1 b2 bE c0 c1 . ."]
-    only, lengths = padding([5, 7], atom_size=4, sequence_length=8, remainder="drop")
-    assert render(only, lengths) == ["a0 a1 a2 E a3 a4 . .", "b0 b1 b2 E b3 b4 b5 E"]
-    assert (only.dropped, only.eos_omitted, only.eos_inserted) == (1, 2, 3)
     only, lengths = padding([5, 3], atom_size=4, sequence_length=8, remainder="drop")
     assert render(only, lengths) == ["a0 a1 a2 E a3 a4 . ."]
     assert (only.dropped, only.eos_omitted, only.eos_inserted) == (3, 2, 1)
-
-
-def test_long_atoms_keep_their_rows_together():
-    only, lengths = padding([9, 2, 7], atom_size=8, sequence_length=4)
-    assert only.atom_offsets.tolist() == [0, 2, 3, 4, 6]
-    a, b = ["a0 a1 a2 a3", "a4 a5 a6 E"], ["a7 a8 . ."]
-    c, d = ["b0 b1 . ."], ["c0 c1 c2 c3", "c4 c5 c6 cE"]
-    assert render(only, lengths) == a + b + c + d
-    assert render(only, lengths, np.array([3, 1, 0, 2])) == d + b + a + c
-
-
-def test_a_document_of_eos_alone_makes_no_row():
-    only, lengths = padding([0, 2, 0], atom_size=4, sequence_length=4)
-    assert render(only, lengths) == ["b0 b1 . ."]
-    assert only.eos_omitted == 3
 
 
 def test_rows_are_most_where_atoms_are_rows():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from packtool.planning.packing import PackOptions, plan
 from packtool.planning.plan import Plan
 from tests.examples import examples
-from tests.test_laws import corpora, options_of, rows_of
+from tests.test_laws import corpora, rows_of
 
 
 def pieces_of(plans: list[Plan], *, shuffled: bool = False) -> list[tuple[int, int, int]]:
@@ -34,20 +34,3 @@ def test_the_same_tokens_are_placed_as_without(name: str, data: st.DataObject) -
         assert sum(getattr(p, account) for p in with_multiple) == sum(getattr(p, account) for p in without)
     if name in ("bfd", "ffd", "first-fit-shuffle"):  # the same pieces, in other rows
         assert pieces_of(with_multiple) == pieces_of(without)
-
-
-@pytest.mark.parametrize("name", ["concat", "padding", "length-buckets"])
-@examples(30)
-@given(data=st.data())
-def test_tokens_come_in_the_same_order_as_without(name: str, data: st.DataObject) -> None:
-    lengths = data.draw(corpora(16), label="lengths")
-    plain = options_of(name, 16)
-    rounded = options_of(name, 16, multiple=data.draw(st.sampled_from([2, 4, 8])))
-    for a, b in zip(plan(name, lengths, plain), plan(name, lengths, rounded), strict=True):
-        orders = []
-        for rows in (rows_of(a, False), rows_of(b, False)):
-            pieces = zip(rows.document.tolist(), rows.start.tolist(), rows.length.tolist(), strict=True)
-            orders.append(
-                [(n, token) for n, start, length in pieces if n >= 0 for token in range(start, start + length)]
-            )
-        assert orders[0] == orders[1]

@@ -95,17 +95,6 @@ def segments_of(rows: Segments) -> list[Piece]:
     return sorted(piece for row in listed(rows) for piece in row)
 
 
-def test_neighbours_of_equal_length_part_and_segments_lie_in_random_order():
-    lengths = np.tile([30, 34], 5000)
-    (greedy,) = plan("bfd", lengths, PackOptions(sequence_length=64, mix_rows=False))
-    mixed = greedy.mixed(42, 0).segments(np.arange(greedy.rows))
-    assert segments_of(mixed) == segments_of(greedy.segments(np.arange(greedy.rows)))
-    first, second = mixed.document.reshape(-1, 2).T
-    # Best fit puts the i-th of one length to the i-th of the other; mixed, their distance is that of random documents.
-    assert np.abs(first - second).mean() == pytest.approx(len(lengths) / 3, rel=0.05)
-    assert np.mean(lengths[first] == 34) == pytest.approx(0.5, abs=0.05)
-
-
 MIXING = [name for name, strategy in STRATEGIES.items() if "mix_rows" in strategy.accepts]
 
 
