@@ -109,6 +109,7 @@ _ZEROS = not_read(
     "if it is token ids, packtool import reads them; if it is text in UTF-16, convert it with iconv -f utf-16le "
     "-t utf-8; if it is other text, remove them with tr -d '\\0'",
 )
+_RECORD = re.compile(rb'^\s*\{\s*"', re.MULTILINE)
 _PACKED = (
     ("MessagePack", re.compile(rb"(?:[\x81-\x8f]|\xde..|\xdf.{4})([\xa1-\xbf])", re.DOTALL), 0xA0),
     ("CBOR", re.compile(rb"[\xa1-\xb7\xbf]([\x61-\x77])"), 0x60),
@@ -156,11 +157,13 @@ def _binary(head: bytes, format: str) -> Fault | None:
     packed = _packed(head)
     if packed is not None:
         return packed
+    if format in ("text", "lines"):
+        return _ZEROS if b"\0" in head else None
     # Records begin in ASCII, so in UTF-16 and UTF-32 one of their first four bytes is 0 (RFC 4627, 3). With a zero byte
-    # further on, a record is damaged.
-    if format not in ("text", "lines"):
-        head = head[:4]
-    return _ZEROS if b"\0" in head else None
+    # further on, or with a line that begins as a record does, a record is damaged.
+    if b"\0" in head[:4] and not _RECORD.search(head):
+        return _ZEROS
+    return None
 
 
 def _packed(head: bytes) -> Fault | None:

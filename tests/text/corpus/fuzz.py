@@ -143,7 +143,8 @@ def jsonl(draw: random.Random) -> Case:
     data = b"\xef\xbb\xbf" * (draw.random() < 0.05) + data + b"\n" * (draw.random() < 0.8)
     if draw.random() < 0.5:
         data = mutate(draw, data)
-    if MAGIC.match(data) or OTHERS.match(data):
+    is_binary = b"\0" in data and not parse(data)[0]  # without a record, zero bytes make it no text
+    if is_binary or MAGIC.match(data) or OTHERS.match(data):
         data = b'{"text": "first"}\n' + data
     return Case(data, [parse(data)])
 

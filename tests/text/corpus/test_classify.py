@@ -319,6 +319,7 @@ def test_what_has_zero_bytes_names_both_ways_out(encoding: str, format: str) -> 
 def test_a_zero_byte_in_a_record_damages_that_record_alone() -> None:
     head = b'{"text": "a"}\n{"text": "\0"}\n'
     assert foreign(head, "jsonl", asked=False) is None
+    assert foreign(b"\0}\n" + head, "jsonl", asked=False) is None
     assert foreign(head, "text", asked=False) is not None
 
 
