@@ -46,6 +46,9 @@ def test_trainers_read_a_bucket_through_a_cache_that_is_bounded_and_shared(there
     }
     for way, each in running.items():
         _, said = each.communicate(timeout=240)
+        if way == "fork":  # of a process that has read the bucket before
+            assert "clients of object stores do not survive a fork" in said
+            continue
         assert each.returncode == 0, said
         found = np.load(tmp_path / f"{way}.npz")
         expected = dataset[:]
