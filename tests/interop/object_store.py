@@ -51,7 +51,7 @@ def object_store(directory: Path) -> Iterator[str]:
     ports = dict(zip(("s3.port", "master.port", "volume.port", "filer.port"), free_ports(4), strict=True))
     command = [
         *(str(weed), "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={directory / 'data'}", "-s3"),
-        *(f"-s3.config={directory / 's3.json'}", "-master.telemetry=false", "-volume.max=40"),
+        *(f"-s3.config={directory / 's3.json'}", "-master.telemetry=false", "-volume.max=400"),
         *("-s3.port.lance=0", "-s3.port.iceberg=0", "-master.volumeSizeLimitMB=64"),
         *(f"-{name}={port}" for name, port in ports.items()),
     ]
