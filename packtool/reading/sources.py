@@ -67,7 +67,7 @@ def open_sources(
             dataset = open_recipe(kept.recipe(source.path, source.stores))
         except PacktoolError as error:
             if blend is not None:
-                error.where = f"{source.where}: {error.where}"
+                error.where = ": ".join(filter(None, (source.where, error.where)))
             raise
         if blend is None and not dataset.manifest.ledger.rows:
             what, remedy = "the dataset has no rows", "check what it was packed from, with packtool info"
