@@ -58,6 +58,8 @@ def test_info_counts_its_shards_and_weighs_it(place: Path) -> None:
     assert facts["shards"] == packtool.info(place / "packed").facts["shards"] > 1
     size = sum(file.bytes for file in listed_files(manifests.read(place / "index")))
     assert facts["bytes"] == size < packtool.info(place / "packed").facts["bytes"]
+    assert facts["rows gathered from"] == "../store"
+    assert "the tokens of its rows would take" in str(facts["index"])
 
 
 def test_a_document_is_found_and_shown_as_with_tokens(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from packtool.formats.names import SEGMENT
-from packtool.formats.segment_table import from_table, to_table
+from packtool.formats.segment_table import from_table, no_segments, to_table
 from packtool.planning.plan import INSERTED_EOS, PADDING, Segments
 
 
@@ -23,3 +23,9 @@ def test_segments_come_back_as_they_were() -> None:
     for name in Segments.__slots__:
         np.testing.assert_array_equal(getattr(again, name), getattr(rows, name))
         assert getattr(again, name).dtype == np.int64
+
+
+def test_a_table_that_was_not_written_is_named() -> None:
+    error = no_segments("somewhere")
+    assert (error.code, error.where) == ("no-segments", "somewhere")
+    assert error.remedy == "pack again without --no-segments"
