@@ -16,7 +16,7 @@ from packtool.errors import DataError
 from packtool.text.conversations.turns import has_sender, holds_turns
 from packtool.text.corpus.decompress import SUFFIXES, open_stream, sniff
 from packtool.text.corpus.file_bytes import open_raw, read_up_to, state_of
-from packtool.text.corpus.foreign import foreign, not_read, with_dictionary
+from packtool.text.corpus.foreign import BEGINS, foreign, not_read, with_dictionary
 from packtool.text.corpus.records import CorpusFile, Readable, shown
 from packtool.text.faults import Fault
 
@@ -48,8 +48,6 @@ ends it."""
 _RECORDS = re.compile(rb'\s*\[\s*\{\s*"(?:[^"\\]|\\.)*"\s*:')
 _OPENS = re.compile(rb"\s*\[\s*(?=[^\s\]])")
 """An array that is not empty, up to its first element."""
-_BEGINS = re.compile(rb"""\s*\{\s*(?:\}|(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*:)""")
-"""A line that begins like a record, whole or not; Python writes single quotes."""
 _LISTS = re.compile(rb"\s*\[\s*\[\s*\{")
 _MESSAGE = re.compile(rb"\s*\[\s*\{\s*\"(?:role|content|from|value)\"\s*:\s*\"")
 
@@ -230,7 +228,7 @@ def _begin_like_records(text: bytes, *, whole: bool) -> tuple[int, int]:
     lines = [line for line in text.split(b"\n") if line.strip()]
     if not whole and len(lines) > 1:
         lines.pop()  # perhaps not all of it
-    return len(lines), len(list(filter(_BEGINS.match, lines)))
+    return len(lines), len(list(filter(BEGINS.match, lines)))
 
 
 def _over_lines(text: bytes, *, alone: bool) -> bool:
@@ -242,12 +240,12 @@ def _over_lines(text: bytes, *, alone: bool) -> bool:
     text = text.lstrip()
     first = _first_value(text)
     if first is None:
-        return alone and _BEGINS.match(text) is not None and b"\n" in text[: text.find(b'"')]
+        return alone and BEGINS.match(text) is not None and b"\n" in text[: text.find(b'"')]
     value, size = first
     rest = text[size:].lstrip()
     if not isinstance(value, dict) or b"\n" not in text[:size]:
         return False
-    return _BEGINS.match(rest.removeprefix(b",")) is not None or (alone and not rest)
+    return BEGINS.match(rest.removeprefix(b",")) is not None or (alone and not rest)
 
 
 def is_arrow(head: bytes) -> bool:

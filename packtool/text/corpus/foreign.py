@@ -109,7 +109,8 @@ _ZEROS = not_read(
     "if it is token ids, packtool import reads them; if it is text in UTF-16, convert it with iconv -f utf-16le "
     "-t utf-8; if it is other text, remove them with tr -d '\\0'",
 )
-_RECORD = re.compile(rb'^\s*\{\s*"', re.MULTILINE)
+BEGINS = re.compile(rb"""\s*\{\s*(?:\}|(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*:)""")
+"""A line that begins like a record, whole or not; Python writes single quotes."""
 _PACKED = (
     ("MessagePack", re.compile(rb"(?:[\x81-\x8f]|\xde..|\xdf.{4})([\xa1-\xbf])", re.DOTALL), 0xA0),
     ("CBOR", re.compile(rb"[\xa1-\xb7\xbf]([\x61-\x77])"), 0x60),
@@ -161,7 +162,7 @@ def _binary(head: bytes, format: str) -> Fault | None:
         return _ZEROS if b"\0" in head else None
     # Records begin in ASCII, so in UTF-16 and UTF-32 one of their first four bytes is 0 (RFC 4627, 3). With a zero byte
     # further on, or with a line that begins as a record does, a record is damaged.
-    if b"\0" in head[:4] and not _RECORD.search(head):
+    if b"\0" in head[:4] and not any(map(BEGINS.match, head.split(b"\n"))):
         return _ZEROS
     return None
 
