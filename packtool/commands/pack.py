@@ -19,6 +19,7 @@ from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job
 from packtool.commands.pack_recipe import PackRecipe
 from packtool.commands.places import require_distinct, warn_of_scatter
 from packtool.commands.planned_size import MOST_DOCUMENTS, planned_size
+from packtool.commands.store_parts import require_whole
 from packtool.commands.whole_conversations import longest_conversation, require_fit
 from packtool.formats.schema import Options
 from packtool.formats.token_store import Corpus
@@ -50,6 +51,7 @@ def pack(options: PackArguments) -> DatasetResult:
         if options.index_only:
             index_names(job.inputs, options.output)
         corpus = Corpus(job.inputs)
+        require_whole(corpus.stores)
         _warn_of_empty(corpus)
         require_columns(corpus, recipe.kept)
         record = recipe.recorded(corpus.tokenizer)

@@ -77,6 +77,8 @@ def _preview(
     known = {"files": len(texts.files), "bytes": sum(file.bytes for file in texts.files)}
     read = texts.read_fields.shown()
     unknown = _not_estimated(texts)
+    if options.part is not None:
+        unknown = "a dry run estimates all parts together; leave --part out"
     if unknown or out.preview == "finished":
         return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown, read=read)
     from packtool.text.tokenizing.estimate import estimate  # only a dry run needs it
