@@ -79,7 +79,7 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
     ("import_", {"inputs": "a.jsonl", "output": "o", "format": "jsonl"}, "Give tokenizer, so that ids and EOS"),
     ("stats", {"path": "store", "sequence_length": 4}, 'has no effect without compare. Add compare="all".'),
     ("show", {"path": "store", "row": 1}, "row: has no effect on token stores. Give document or find."),
-    ("find", {"path": "store", "overlap": ["store"], "record": "a:1"}, "has no effect with overlap, which"),
+    ("find", {"path": "store", "record": ""}, "is not FILE:LINE. Write it like"),
     ("verify", {"path": "packed", "tokenizer": "x"}, "tokenizer: has no effect on packed datasets."),
     ("info", {"path": ""}, "PATH: an empty name. Give a path."),
     (
