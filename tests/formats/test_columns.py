@@ -109,7 +109,7 @@ def test_numbers_of_any_files_have_one_order(kept: Kept, tmp_path: Path) -> None
     found = documents_in_order(
         StoredDocuments(Corpus(stores)), passes, order_keys(["n:number"]), 1 << 30, tmp_path
     ).documents.tolist()
-    every = sum(numbers, [])
+    every = [number for some in numbers for number in some]
     assert found == sorted(range(len(every)), key=every.__getitem__)
 
 
