@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from packtool.options.kinds import Kind
 from packtool.options.names import any_of
-from packtool.support.spelling import flag
+from packtool.spelling import flag
 
 Group = Literal[
     "Input",

@@ -51,7 +51,7 @@ def test_what_is_not_taken_is_said_of_the_function_that_was_called(given: dict[s
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a corpus, its token store, a packed dataset, an export, and two configurations that make no sense."""
+    """A corpus, its token store, rows and an export of it, and two configurations that make no sense."""
     root = tmp_path_factory.mktemp("calls")
     (root / "a.jsonl").write_text('{"text": "some words"}\n' * 3, encoding="utf-8")
     (root / "blames.toml").write_text('[pack]\nstrategy = "concat"\nbuckets = [4, 8]\n', encoding="utf-8")
