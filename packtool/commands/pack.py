@@ -66,7 +66,7 @@ def pack(options: PackArguments) -> DatasetResult:
         record = recipe.recorded(corpus.tokenizer)
         with job.budget.arrays_for(corpus.documents, work) as arrays:
             # Before the output is opened: the key depends on it, such as on a hold-out of a number of documents.
-            chosen = _choose(job, recipe, corpus, work, arrays)
+            chosen = _choose(job, recipe, corpus, arrays)
             key = job.key(recipe.strategy.name, record, recipe.shuffle, *chosen.options, *recipe.kept)
             with job.open_output(key) as output:
                 if output.finished:
@@ -83,11 +83,10 @@ def _warn_of_empty(corpus: Corpus) -> None:
             warn("no-documents", what, remedy=remedy, where=str(store.place))
 
 
-def _choose(job: DatasetJob, recipe: PackRecipe, corpus: Corpus, work: Path, arrays: Arrays) -> Chosen:
+def _choose(job: DatasetJob, recipe: PackRecipe, corpus: Corpus, arrays: Arrays) -> Chosen:
     """Choose the documents to pack, and put them in the order that is asked for.
 
     Args:
-        work: directory for what exceeds the memory granted.
         arrays: allocates arrays as long as the corpus.
     """
     longest = longest_conversation(corpus, recipe)
@@ -98,7 +97,7 @@ def _choose(job: DatasetJob, recipe: PackRecipe, corpus: Corpus, work: Path, arr
     from packtool.choosing.order import documents_in_order  # reads with Arrow, which takes a while to load
 
     memory = job.budget.memory
-    order = documents_in_order(StoredDocuments(corpus, arrays), chosen.passes, recipe.ordered_by, memory, work)
+    order = documents_in_order(StoredDocuments(corpus, arrays), chosen.passes, recipe.ordered_by, memory)
     return replace(chosen, order=order)
 
 
