@@ -116,9 +116,6 @@ def _mixture(
         weights: of each store, as they were given.
         counts: of the documents of each store, as `_counts_of` returns them.
         names: of the stores.
-
-    Raises:
-        UsageError: more is asked of a store than it may give.
     """
     most = options.max_epochs
     if asked.tokens is None:

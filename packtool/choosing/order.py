@@ -110,9 +110,6 @@ def _values(store: TokenStore, key: OrderKey, values: Any, documents: I64) -> li
 
     Returns:
         The columns that they are sorted by.
-
-    Raises:
-        DataError: one can't be read as a number.
     """
     if not key.number:
         return [values.cast(pa.large_string())]  # of any size together

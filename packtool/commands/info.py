@@ -75,11 +75,7 @@ def _file(path: Path) -> Info:
 
 
 def _toml(path: Path) -> Info:
-    """Describe a blend, or the configuration of a run.
-
-    Raises:
-        UsageError: it is not valid TOML, or has an error.
-    """
+    """Describe a blend, or the configuration of a run."""
     from packtool.blending.blend import Blend
     from packtool.commands.run import stages
     from packtool.config import read
