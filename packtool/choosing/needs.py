@@ -10,7 +10,7 @@ from packtool.choosing.exclusions import no_store, unreadable
 from packtool.choosing.rules import reading_origins, stores_named
 from packtool.errors import DataError
 from packtool.formats import manifest as manifests
-from packtool.formats.known import Known, Look
+from packtool.formats.known import KnownDataset, Lookup
 from packtool.formats.schema import StoreManifest
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import PATHS
@@ -18,7 +18,7 @@ from packtool.options.where import BUILT_IN, OTHER_STORES, comparisons_of, condi
 from packtool.planning.selecting.weights import by_store, weights_in
 
 
-def require_choice(options: DocumentOptions, stores: Sequence[Known], look: Look) -> None:
+def require_choice(options: DocumentOptions, stores: Sequence[KnownDataset], look: Lookup) -> None:
     """Require that documents can be chosen as asked, as far as it is known before the stores are opened.
 
     Args:
@@ -51,7 +51,7 @@ def require_choice(options: DocumentOptions, stores: Sequence[Known], look: Look
             store.require_hashed(other.hashed, str(path))
 
 
-def _store(path: Path, look: Look) -> Known:
+def _store(path: Path, look: Lookup) -> KnownDataset:
     """Return what is known of a token store to exclude, which is there or will be."""
     try:
         other = look(path)
@@ -65,7 +65,7 @@ def _store(path: Path, look: Look) -> Known:
     return other
 
 
-def _require_fields(where: str, stores: Sequence[Known]) -> None:
+def _require_fields(where: str, stores: Sequence[KnownDataset]) -> None:
     """Refuse fields that no store kept. One that some kept is looked at where the documents of the others are."""
     for compared in comparisons_of(condition_of(where)):
         name = compared.field.name

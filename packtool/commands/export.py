@@ -19,7 +19,7 @@ from packtool.exchange.exported import contents_of
 from packtool.exchange.files import is_intact
 from packtool.exchange.model import Contents, Format, Part
 from packtool.formats import manifest as manifests
-from packtool.formats.known import Known, Look, known, require_alike
+from packtool.formats.known import KnownDataset, Lookup, known, require_alike
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import ExportedFile, ExportManifest, PackedManifest, StoreManifest
 from packtool.formats.token_store import Corpus
@@ -125,16 +125,16 @@ def check(options: ExportArguments) -> Format:
     return format_named(options.format, EXPORTS)
 
 
-def makes(options: ExportArguments, look: Look) -> Known:
+def makes(options: ExportArguments, look: Lookup) -> KnownDataset:
     """Check what is needed of the sources; return what is known of the export that is made of them."""
     places = places_of(options.source)
     require_distinct(places)
     sources = list(map(look, places))
     _require_sources(options, sources, look)
-    return Known(place=place_of(options.output), kind=ExportManifest, tokenizer=sources[0].tokenizer)
+    return KnownDataset(place=place_of(options.output), kind=ExportManifest, tokenizer=sources[0].tokenizer)
 
 
-def _require_sources(options: ExportArguments, sources: Sequence[Known], look: Look) -> None:
+def _require_sources(options: ExportArguments, sources: Sequence[KnownDataset], look: Lookup) -> None:
     """Require of the sources what the options need, as far as it is known before they are opened.
 
     Raises:

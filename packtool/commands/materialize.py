@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from packtool.commands.dataset_job import DatasetResult, dataset_job
 from packtool.commands.stored_rows import write_rows
-from packtool.formats.known import Known, Look
+from packtool.formats.known import KnownDataset, Lookup
 from packtool.formats.schema import PackedManifest
 from packtool.formats.segment_table import no_segments
 from packtool.options.shuffle import MaterializeArguments
@@ -19,7 +19,7 @@ def check(options: MaterializeArguments) -> None:
     """Check nothing: its options always make sense together."""
 
 
-def makes(options: MaterializeArguments, look: Look) -> Known:
+def makes(options: MaterializeArguments, look: Lookup) -> KnownDataset:
     """Check what is needed of the source; return what is known of the dataset that is made of it."""
     source = look(options.source)
     source.require_kind(PackedManifest)

@@ -23,7 +23,7 @@ from packtool.commands.pack_recipe import PackRecipe, padding_id
 from packtool.commands.places import require_distinct, warn_of_scatter
 from packtool.commands.planned_size import MOST_DOCUMENTS, planned_size
 from packtool.commands.whole_conversations import longest_conversation, require_fit
-from packtool.formats.known import Known, KnownRows, Look, known, require_alike, require_columns
+from packtool.formats.known import KnownDataset, KnownRows, Lookup, known, require_alike, require_columns
 from packtool.formats.schema import Options, PackedManifest, StoreManifest
 from packtool.formats.token_store import Corpus
 from packtool.options.pack import PackArguments
@@ -73,7 +73,7 @@ def check(options: PackArguments) -> PackRecipe:
     return PackRecipe.of(options)
 
 
-def makes(options: PackArguments, look: Look) -> Known:
+def makes(options: PackArguments, look: Lookup) -> KnownDataset:
     """Check what is needed of the stores; return what is known of the dataset that is made of them."""
     recipe, places = check(options), places_of(options.stores)
     require_distinct(places)
@@ -94,7 +94,7 @@ def makes(options: PackArguments, look: Look) -> Known:
         segments=options.segments,
         index_only=options.index_only,
     )
-    return Known(
+    return KnownDataset(
         place=place_of(options.output),
         kind=PackedManifest,
         tokenizer=stores[0].tokenizer,
@@ -104,7 +104,7 @@ def makes(options: PackArguments, look: Look) -> Known:
     )
 
 
-def _require_stores(recipe: PackRecipe, stores: Sequence[Known], look: Look) -> None:
+def _require_stores(recipe: PackRecipe, stores: Sequence[KnownDataset], look: Lookup) -> None:
     """Require of the stores what the recipe needs, as far as it is known before their documents are read.
 
     Raises:

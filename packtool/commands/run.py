@@ -29,7 +29,7 @@ from packtool.config import INPUT, StageTable, read
 from packtool.engines import available_cpus
 from packtool.engines.cluster import started
 from packtool.errors import PacktoolError, UsageError
-from packtool.formats.known import Known, known
+from packtool.formats.known import KnownDataset, known
 from packtool.options.check import checked
 from packtool.options.commands import arguments_of
 from packtool.options.declare import declared
@@ -155,9 +155,9 @@ def _check_all(planned: Sequence[PipelineStage]) -> None:
     Each command says whether it can do what is asked. What a stage reads is known by its manifest, or of the stage that
     will make it.
     """
-    made: dict[str, Known] = {}
+    made: dict[str, KnownDataset] = {}
 
-    def known_or_made(typed: Typed) -> Known:
+    def known_or_made(typed: Typed) -> KnownDataset:
         return made.get(str(typed)) or known(typed)
 
     for stage in planned:

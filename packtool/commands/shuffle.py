@@ -18,7 +18,7 @@ from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job
 from packtool.commands.stored_rows import write_rows
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
-from packtool.formats.known import Known, KnownRows, Look, known_by, require_columns
+from packtool.formats.known import KnownDataset, KnownRows, Lookup, known_by, require_columns
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import Manifest, PackedManifest, Shuffle, StoreManifest
 from packtool.formats.segment_table import no_segments
@@ -83,7 +83,7 @@ def check(options: ShuffleArguments) -> Method:
     return method
 
 
-def makes(options: ShuffleArguments, look: Look) -> Known:
+def makes(options: ShuffleArguments, look: Lookup) -> KnownDataset:
     """Check what is needed of the source; return what is known of the dataset that is made of it."""
     method, source = check(options), look(options.source)
     _require_source(options, source)
@@ -104,7 +104,7 @@ def makes(options: ShuffleArguments, look: Look) -> Known:
     return replace(source, place=place_of(options.output), kind=PackedManifest, rows=rows)
 
 
-def _require_source(options: ShuffleArguments, source: Known) -> None:
+def _require_source(options: ShuffleArguments, source: KnownDataset) -> None:
     """Require of the source what the method needs, as far as it is known before it is opened.
 
     Raises:
@@ -130,7 +130,7 @@ def _seed(given: int | None, manifest: Manifest) -> int:
     return manifest.seed if isinstance(manifest, PackedManifest) else DEFAULT_SEED
 
 
-def _require_kind(method: Method, source: Known) -> None:
+def _require_kind(method: Method, source: KnownDataset) -> None:
     described, where = manifests.described(source.kind), str(source.place)
     if method.source == "store":
         if source.kind is not StoreManifest:
@@ -246,7 +246,7 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
             )
 
 
-def _require_texts(stores: Sequence[Known]) -> None:
+def _require_texts(stores: Sequence[KnownDataset]) -> None:
     """Refuse stores of conversations, which the partial shuffle would cut.
 
     Raises:

@@ -15,7 +15,7 @@ from packtool.engines import Engine, engine_for
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.files import write_bytes
-from packtool.formats.known import Known, Look, known, require_alike
+from packtool.formats.known import KnownDataset, Lookup, known, require_alike
 from packtool.formats.names import UNFINISHED
 from packtool.formats.schema import StoreManifest
 from packtool.options.check import check_input
@@ -42,6 +42,8 @@ def stats(options: StatsArguments) -> Report:
         DataError: the input is missing, unfinished or damaged.
     """
     tried, paths = check(options), _paths(options)
+    if options.html is not None:
+        _require_directory(Path(options.html))
     with engine_for(options.scheduler, options.workers, "stats", at_end=discard_runs) as engine:
         report = _report(paths, tried, options, engine)
     if options.html is not None:
@@ -53,17 +55,17 @@ def check(options: StatsArguments) -> list[Candidate]:
     """Check options that make no sense, alone or together; return the strategies to compare."""
     if options.html is not None:
         _check_page(Path(options.html))
-    check_choice(options)
     return strategies_tried(options)
 
 
-def makes(options: StatsArguments, look: Look) -> None:
+def makes(options: StatsArguments, look: Lookup) -> None:
     """Check what is needed of the inputs, as far as they are datasets or will be; it makes none."""
     paths = _paths(options)
     if names_blend(str(paths[0])):
         return
     if all(map(_is_text, paths)):
         _require_one(paths, "PATH")
+        check_choice(options)
     else:
         _require_datasets(options, list(map(look, paths)), look)
 
@@ -79,7 +81,7 @@ def _is_text(typed: Typed) -> bool:
     return isinstance(typed, str | Path) and Path(typed).exists() and not _is_dataset(typed)
 
 
-def _require_datasets(options: StatsArguments, datasets: Sequence[Known], look: Look) -> None:
+def _require_datasets(options: StatsArguments, datasets: Sequence[KnownDataset], look: Lookup) -> None:
     """Require token stores, or one packed dataset, with what the options need, as far as it is known beforehand.
 
     Raises:
@@ -88,6 +90,7 @@ def _require_datasets(options: StatsArguments, datasets: Sequence[Known], look: 
     others = [dataset for dataset in datasets if dataset.kind is not StoreManifest]
     if not others:
         check_input(options, "token stores")
+        check_choice(options)
         require_distinct([dataset.place for dataset in datasets])
         require_alike(datasets)
         require_choice(options, datasets, look)
@@ -120,6 +123,7 @@ def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsAr
         from packtool.commands.stats_texts import texts_report
 
         _require_one(paths, "PATH")
+        check_choice(options)
         return texts_report(str(paths[0]), tried, options, engine)
     with places_to_read(paths) as places:
         return _datasets_report(places, tried, options, engine)
@@ -164,10 +168,14 @@ def _require_one(paths: Sequence[object], where: str) -> None:
 
 
 def _check_page(html: Path) -> None:
-    """Refuse a path that can't be written as a page, before anything is measured."""
-    if html.is_dir() or not html.absolute().parent.is_dir():
-        what = f"{html} can't be written: it is a directory, or lies in one that does not exist"
-        raise UsageError("bad-option", what, remedy="give a file in an existing directory", where="--html")
+    """Refuse a path that is not the name of a page."""
     if html.suffix.lower() not in (".html", ".htm"):
         what = f"{str(html)!r} is not the name of a page, and what lies there would be overwritten"
         raise UsageError("bad-option", what, remedy="give a name that ends in .html", where="--html")
+
+
+def _require_directory(html: Path) -> None:
+    """Refuse a page that can't be written, before anything is measured."""
+    if html.is_dir() or not html.absolute().parent.is_dir():
+        what = f"{html} can't be written: it is a directory, or lies in one that does not exist"
+        raise UsageError("bad-option", what, remedy="give a file in an existing directory", where="--html")

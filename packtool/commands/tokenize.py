@@ -9,7 +9,7 @@ from pathlib import Path
 from packtool.commands.result import StoreResult
 from packtool.engines import Engine, engine_for
 from packtool.errors import DataError
-from packtool.formats.known import IDS, TEXTS, Known, Look
+from packtool.formats.known import IDS, TEXTS, KnownDataset, Lookup
 from packtool.formats.schema import StoreManifest
 from packtool.options.signature import takes
 from packtool.options.tokenize import TokenizeArguments
@@ -60,13 +60,13 @@ def check(options: TokenizeArguments) -> None:
     """Check nothing: options are looked at together with the files and the tokenizer that they name."""
 
 
-def makes(options: TokenizeArguments, look: Look) -> Known:
+def makes(options: TokenizeArguments, look: Lookup) -> KnownDataset:
     """Check the files and the tokenizer; return what is known of the store that is made with them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PacktoolWarning)  # tokenizing says it
         texts = find_texts(options)
         tokenizer = load(options, texts.kind, texts.most_bytes)
-    return Known(
+    return KnownDataset(
         place=place_of(options.output),
         kind=StoreManifest,
         tokenizer=tokenizer.info,

@@ -8,7 +8,7 @@ import numpy as np
 
 from packtool.commands.pack_recipe import PackRecipe
 from packtool.errors import DataError, UsageError
-from packtool.formats.known import Known
+from packtool.formats.known import KnownDataset
 from packtool.formats.token_store import Corpus
 from packtool.planning.packing import STRATEGIES
 from packtool.planning.packing.strategy import Strategy
@@ -32,7 +32,7 @@ def cut_by(strategy: Strategy, held: str, where: str) -> UsageError:
     return UsageError("conversations-cut", what, remedy=remedy, where=where)
 
 
-def longest_conversation(stores: Sequence[Known], recipe: PackRecipe) -> int | None:
+def longest_conversation(stores: Sequence[KnownDataset], recipe: PackRecipe) -> int | None:
     """Return the length in tokens above which conversations of the stores are dropped; None to drop none.
 
     Raises:

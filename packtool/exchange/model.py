@@ -92,7 +92,7 @@ class Part:
     first_token: int  # tokens before it
 
 
-class Held(Protocol):
+class Holdable(Protocol):
     """What decides whether a format can hold some contents, as `Contents` has it."""
 
     @property
@@ -245,7 +245,7 @@ class Format:
         """Return the type that tokens are stored as."""
         return np.dtype(self.dtypes[contents.dtype.itemsize])
 
-    def reject(self, contents: Held) -> ExportReject | None:
+    def reject(self, contents: Holdable) -> ExportReject | None:
         """Return why the format can't hold the contents; None where it can."""
         for reject in _REJECTS:
             if not reject.holds(self, contents):
@@ -267,8 +267,8 @@ class ExportReject:
     """A reason why a format can't hold some contents."""
 
     code: str
-    holds: Callable[[Format, Held], bool]  # whether the format can
-    told: Callable[[Format, Held], str]  # why not, in a sentence about the format
+    holds: Callable[[Format, Holdable], bool]  # whether the format can
+    told: Callable[[Format, Holdable], str]  # why not, in a sentence about the format
     otherwise: str = ""  # what can be done besides choosing another format, or ""
 
 

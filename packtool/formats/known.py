@@ -33,7 +33,7 @@ class KnownRows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class KnownDataset:
     """What is known of a dataset. None where it depends on what a stage will read."""
 
     place: Place  # where it lies, or will lie
@@ -101,11 +101,11 @@ class Known:
             raise UsageError("no-holdout", "nothing was held out of it", remedy=remedy, where=str(self.place))
 
 
-Look = Callable[[Typed], Known]
+Lookup = Callable[[Typed], KnownDataset]
 """A function that returns what is known of the dataset at a place: `known`, unless some have yet to be made."""
 
 
-def known(typed: Typed) -> Known:
+def known(typed: Typed) -> KnownDataset:
     """Return what the manifest of a dataset says.
 
     Raises:
@@ -115,12 +115,12 @@ def known(typed: Typed) -> Known:
     return known_by(place, manifests.read(place))
 
 
-def known_by(place: Place, manifest: Manifest) -> Known:
+def known_by(place: Place, manifest: Manifest) -> KnownDataset:
     """Return what a manifest says of the dataset that lies at a place."""
     if isinstance(manifest, StoreManifest):
         options = manifest.options
         fields = dict.fromkeys([options.get("id_field"), *options.get("columns", ())])
-        return Known(
+        return KnownDataset(
             place=place,
             kind=StoreManifest,
             tokenizer=manifest.tokenizer,
@@ -134,7 +134,7 @@ def known_by(place: Place, manifest: Manifest) -> Known:
     if isinstance(manifest, PackedManifest):
         columns = [column.name for column in manifest.columns]
         rows = _rows(manifest)
-        return Known(
+        return KnownDataset(
             place=place,
             kind=PackedManifest,
             tokenizer=manifest.tokenizer,
@@ -142,7 +142,7 @@ def known_by(place: Place, manifest: Manifest) -> Known:
             masked=manifest.has_loss,
             rows=rows,
         )
-    return Known(place=place, kind=type(manifest), tokenizer=manifest.tokenizer)
+    return KnownDataset(place=place, kind=type(manifest), tokenizer=manifest.tokenizer)
 
 
 def _rows(manifest: PackedManifest) -> KnownRows:
@@ -163,7 +163,7 @@ def _rows(manifest: PackedManifest) -> KnownRows:
     )
 
 
-def require_alike(stores: Sequence[Known]) -> None:
+def require_alike(stores: Sequence[KnownDataset]) -> None:
     """Refuse token stores of several tokenizers.
 
     Raises:
@@ -180,7 +180,7 @@ def require_alike(stores: Sequence[Known]) -> None:
                 raise UsageError("stores-differ", what, remedy=remedy, where=str(store.place))
 
 
-def require_columns(stores: Sequence[Known], wanted: Sequence[str]) -> None:
+def require_columns(stores: Sequence[KnownDataset], wanted: Sequence[str]) -> None:
     """Refuse columns that no token store keeps.
 
     Raises:
