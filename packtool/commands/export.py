@@ -135,12 +135,7 @@ def makes(options: ExportArguments, look: Lookup) -> KnownDataset:
 
 
 def _require_sources(options: ExportArguments, sources: Sequence[KnownDataset], look: Lookup) -> None:
-    """Require of the sources what the options need, as far as it is known before they are opened.
-
-    Raises:
-        UsageError: neither token stores nor one packed dataset; documents of a packed dataset are chosen, which are
-            packed already; the format can't hold them.
-    """
+    """Require of the sources what the options need, as far as it is known before they are opened."""
     rows = sources[0].rows
     for source in sources:
         if source.kind is StoreManifest or (len(sources) == 1 and rows is not None):
@@ -224,11 +219,7 @@ def _write(output: Output, format: Format, contents: Contents, check: InputCheck
 
 
 def _require_counts(files: list[ExportedFile], whole: Contents | Part, where: str) -> None:
-    """Check that the counts of the written files add up to those of the source.
-
-    Raises:
-        DataError: they differ, which means a defect in packtool.
-    """
+    """Check that the counts of the written files add up to those of the source."""
     for name in ("sequences", "tokens"):
         total, expected = sum(getattr(file, name) for file in files), getattr(whole, name)
         if total != expected:

@@ -105,11 +105,7 @@ def makes(options: ShuffleArguments, look: Lookup) -> KnownDataset:
 
 
 def _require_source(options: ShuffleArguments, source: KnownDataset) -> None:
-    """Require of the source what the method needs, as far as it is known before it is opened.
-
-    Raises:
-        UsageError: it can't be shuffled so.
-    """
+    """Require of the source what the method needs, as far as it is known before it is opened."""
     method = shuffling.method(options.method)
     _require_kind(method, source)
     if method.source == "store":
@@ -144,11 +140,7 @@ def _require_kind(method: Method, source: KnownDataset) -> None:
 
 
 def _require_atoms(rows: KnownRows, atom_size: int | None, where: str) -> None:
-    """Make sure that rows still have their atoms, or can have others.
-
-    Raises:
-        UsageError: naming the command that can do it.
-    """
+    """Make sure that rows still have their atoms, or can have others."""
     if rows.shuffled == "partial":
         raise UsageError(
             "partial-shuffled",
@@ -177,11 +169,7 @@ def _require_atoms(rows: KnownRows, atom_size: int | None, where: str) -> None:
 
 
 def _require_batches(rows: KnownRows, batch_tokens: int, where: str) -> None:
-    """Refuse batches of one number of tokens for rows of one length, or that are no whole number of rows.
-
-    Raises:
-        UsageError: naming the method, or a number, that is meant.
-    """
+    """Refuse batches of one number of tokens for rows of one length, or that are no whole number of rows."""
     if rows.lengths is None:
         return
     if rows.atom_size is not None:
@@ -205,11 +193,7 @@ def _with_batches(
 
 
 def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remainder: str) -> DatasetResult:
-    """Write the rows of one epoch.
-
-    Raises:
-        UsageError: there are too few tokens for one batch, or rows would cut conversations.
-    """
+    """Write the rows of one epoch."""
     assert record.batch_size is not None
     assert isinstance(job.options, ShuffleArguments)
     corpus, short_rows, lanes = Corpus(job.inputs), remainder == "pad", record.batch_size
@@ -248,11 +232,7 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
 
 
 def _require_texts(stores: Sequence[KnownDataset]) -> None:
-    """Refuse stores of conversations, which the partial shuffle would cut.
-
-    Raises:
-        UsageError: naming the first of them.
-    """
+    """Refuse stores of conversations, which the partial shuffle would cut."""
     for store in stores:
         if store.conversations:
             what = f"the partial shuffle cuts documents wherever a row ends, and {store.place} holds conversations"

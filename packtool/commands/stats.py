@@ -82,11 +82,7 @@ def _is_text(typed: Typed) -> bool:
 
 
 def _require_datasets(options: StatsArguments, datasets: Sequence[KnownDataset], look: Lookup) -> None:
-    """Require token stores, or one packed dataset, with what the options need, as far as it is known beforehand.
-
-    Raises:
-        UsageError: they can't be measured so.
-    """
+    """Require token stores, or one packed dataset, with what the options need, as far as it is known beforehand."""
     others = [dataset for dataset in datasets if dataset.kind is not StoreManifest]
     if not others:
         check_input(options, "token stores")
