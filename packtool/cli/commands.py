@@ -294,20 +294,12 @@ def verify(values: GivenValues, terminal: Terminal) -> None:
     wrong. With --store, given once for each store in the order in which they were packed, it also compares all rows
     with the stores' tokens.
 
-    With --tokenizer, a seeded sample of a store's documents is compared: libraries and files of tokenizers drift. Those
-    count whose text the store's own tokenizer tells exactly from the ids.
-
     \b
     Examples:
     packtool verify packed
     packtool verify packed --store tokens
-    packtool verify tokens --tokenizer new/tokenizer.json
     """
     result = packtool.verify(**values)
-    check, checked = result.tokenizer, {}
-    if check is not None:
-        found = {"name": check.tokenizer, "drawn": check.drawn, "told": check.told, "equal": check.equal}
-        checked = {"tokenizer": found}
     if terminal.json:
         print_json(
             {
@@ -318,7 +310,6 @@ def verify(values: GivenValues, terminal: Terminal) -> None:
                 "files": result.files,
                 "bytes": result.bytes,
                 "tokens": result.tokens,
-                **checked,
                 "problems": [{"code": p.code, "where": p.where, "what": p.what} for p in result.problems],
             }
         )
@@ -327,8 +318,6 @@ def verify(values: GivenValues, terminal: Terminal) -> None:
     if not result.problems and not terminal.json and not terminal.quiet:
         held = ", ".join(map(plural, (result.files, result.bytes, result.tokens), ("file", "byte", "token")))
         echo(f"{result.path}: nothing wrong in {held}.")
-    if result.tokenizer is not None and not terminal.json and not terminal.quiet:
-        echo(f"{result.tokenizer.tokenizer}: {result.tokenizer.summary}")
     raise typer.Exit(1 if result.problems else 0)
 
 

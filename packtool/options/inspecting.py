@@ -115,17 +115,14 @@ class VerifyArguments:
     ]
     _: KW_ONLY
     store: Annotated[
-        Many, Option(PLACES, "Also compare all rows with the store they were packed from; repeatable.", metavar="STORE")
-    ] = ()
-    tokenizer: Annotated[
-        str | Path | None,
+        Many,
         Option(
-            LOCATION,
-            "Also compare what this tokenizer makes of a sample of a token store's documents with their ids.",
-            metavar="FILE|DIR|HUB_ID",
-            only=Only(("token stores",), "give it for the store that this was made from"),
+            PLACES,
+            "Also compare all rows with the store they were packed from; repeatable.",
+            metavar="STORE",
+            only=Only(("packed datasets",)),
         ),
-    ] = None
+    ] = ()
     quiet: Quiet = True
 
 

@@ -12,6 +12,7 @@ from packtool.reading.position import Position
 from packtool.reading.sharing import GlobalBatch, MicroBatch, Sharing, require_size
 from packtool.reading.state import restore, written
 from packtool.reading.stream import LENGTH, Stream
+from packtool.support.sizes import plural
 
 _DEALT = 512  # global batches that are dealt at once, by the costs of their rows
 _LOCATED = 64  # global batches whose rows are located at once, without costs
@@ -64,7 +65,8 @@ class GlobalBatches:
         require_size(batch_size, "batch_size")
         self.stream = stream
         self.batch_size = _agreed(stream, batch_size)
-        what = f"{self.batch_size} samples are more than the {len(stream)} of a pass, so there would be no batch"
+        size = plural(self.batch_size, "sample")
+        what = f"a batch of {size} is more than the {len(stream)} of a pass, so there would be no batch"
         remedy = "give a smaller batch, more epochs, or drop_last=False"
         enough = not drop_last or len(stream) >= self.batch_size
         _require(enough, what, remedy, "batch_tokens" if stream.bucketed else "batch_size")
