@@ -310,11 +310,7 @@ class GlobalBatches:
 
 
 def _agreed(stream: Stream, given: int | None) -> int:
-    """Return the samples in a global batch: the given number, or that of the stream.
-
-    Raises:
-        UsageError: the two differ.
-    """
+    """Return the samples in a global batch: the given number, or that of the stream; refuse two that differ."""
     samples, origin = stream.batch_size
     if stream.bucketed:
         _require(

@@ -320,11 +320,7 @@ class BatchSize(NamedTuple):
 
 
 def _batch_size(blend: Blend | None, batch_tokens: int | None, length: int, *, bucketed: bool) -> BatchSize:
-    """Return the samples in a global batch, from `batch_tokens` or from the blend.
-
-    Raises:
-        UsageError: `batch_tokens` contradicts the blend, or the blend itself; or they are no whole number of rows.
-    """
+    """Return the samples in a global batch, from `batch_tokens` or from the blend."""
     if bucketed:
         _require_one_size(blend, batch_tokens)
         return BatchSize(1)  # a sample is a batch already
