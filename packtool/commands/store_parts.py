@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from packtool.errors import UsageError
+from packtool.formats.known import KnownDataset
 from packtool.formats.schema import StorePart
-from packtool.formats.token_store import TokenStore
 from packtool.support.sizes import plural
 
 _NAMED = 8  # most missing parts that an error names
 
 
-def require_whole(stores: Sequence[TokenStore]) -> None:
+def require_whole(stores: Sequence[KnownDataset]) -> None:
     """Require that stores which are parts are all parts of what was divided, each once.
 
     Raises:
         UsageError: a part is missing or double, or parts are of two divisions.
     """
-    divisions: dict[str, dict[StorePart, TokenStore]] = {}
+    divisions: dict[str, dict[StorePart, KnownDataset]] = {}
     for store in stores:
-        part = store.manifest.part
+        part = store.part
         if part is None:
             continue
         division = divisions.setdefault(part.divided, {})
@@ -38,9 +38,9 @@ def require_whole(stores: Sequence[TokenStore]) -> None:
         raise _missing(division)
 
 
-def _require_whole(division: dict[StorePart, TokenStore]) -> None:
+def _require_whole(division: dict[StorePart, KnownDataset]) -> None:
     """Require that all were divided into equally many parts."""
-    by_parts: dict[int, dict[StorePart, TokenStore]] = {}
+    by_parts: dict[int, dict[StorePart, KnownDataset]] = {}
     for part, store in division.items():
         by_parts.setdefault(part.parts, {})[part] = store
     if len(by_parts) > 1:
@@ -48,7 +48,7 @@ def _require_whole(division: dict[StorePart, TokenStore]) -> None:
         raise _two(second, first, "of the same inputs as")
 
 
-def _two(division: dict[StorePart, TokenStore], other: dict[StorePart, TokenStore], how: str) -> UsageError:
+def _two(division: dict[StorePart, KnownDataset], other: dict[StorePart, KnownDataset], how: str) -> UsageError:
     """Return the error for parts of two divisions."""
     part, store = next(iter(division.items()))
     other_part, other_store = next(iter(other.items()))
@@ -57,7 +57,7 @@ def _two(division: dict[StorePart, TokenStore], other: dict[StorePart, TokenStor
     return UsageError("parts-incomplete", what, remedy=remedy, where=str(store.place))
 
 
-def _missing(division: dict[StorePart, TokenStore]) -> UsageError:
+def _missing(division: dict[StorePart, KnownDataset]) -> UsageError:
     """Return the error for parts that are not there."""
     part, store = next(iter(division.items()))
     there = {part.number for part in division}

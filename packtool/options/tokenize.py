@@ -385,12 +385,6 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
         return inputs.items if isinstance(inputs, Records) else None
 
     @property
-    def part_of(self) -> tuple[int, int]:
-        """The part of the inputs that is read, from 1, and of how many; all is 1 of 1."""
-        number, count = map(int, (self.part or "1/1").split("/"))
-        return number, count
-
-    @property
     def most_errors(self) -> int | Fraction | None:
         """The records that may be unusable: their number, or their share."""
         return None if self.max_errors is None else parse_limit(self.max_errors)

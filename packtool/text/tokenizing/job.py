@@ -99,7 +99,9 @@ class Blocks:
 
     def __init__(self, work: tasks.Work, files: list[CorpusFile], engine: Engine, output: Output) -> None:
         self.work = work  # what the tasks share; another encoder may take over in it
-        part, parts = work.recipe.part
+        part, parts = 1, 1
+        if work.recipe.part is not None:
+            part, parts, _ = work.recipe.part
         self.files, self._plan, self._sizes = corpus_blocks.part_of(files, part, parts)
         """The files of the corpus that are read, in order, and the blocks and bytes of them."""
         self.engine = engine
