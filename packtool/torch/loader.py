@@ -87,6 +87,7 @@ class Loader:
         rows: number of samples that each source of a blend has given so far, by name; for a dataset all samples, by "".
         left_out: number of rows of a pass, of every length, that fill no global batch.
         labels: the kind of labels of its batches, ``next`` or ``same``; their type shows it, too.
+        counts_targets: batches have the field `global_targets`.
         sources: names of the sources of a blend, or of the token stores that a dataset was packed from; `source` in a
             batch is a place in this list.
         columns: kept columns of documents by name (`pack --keep`), which `fields` may ask for as `column.NAME`: for a
@@ -130,8 +131,8 @@ class Loader:
             what, remedy = "has no effect with drop_last: ranks have equally many rows", "give drop_last=False with it"
             raise UsageError("bad-option", what, remedy=remedy, where="fill")
         self._rank, self._world_size = rank, world_size
-        self._counts_targets = fields is not None and GLOBAL_TARGETS in fields
-        if self._counts_targets:
+        self.counts_targets = fields is not None and GLOBAL_TARGETS in fields
+        if self.counts_targets:
             fields = [name for name in fields or () if name != GLOBAL_TARGETS]
         self._samples = Samples(
             source,
@@ -176,7 +177,7 @@ class Loader:
             self.sampler.require_unmoved(generation)
             if turn.filled:
                 ignore_last(batch, turn.filled)
-            if self._counts_targets:
+            if self.counts_targets:
                 if turn.ahead != counted:  # the first turn of a global batch, which counts as consumed with its last
                     targets, counted = self._targets(self.sampler.consumed, turn.ahead), turn.ahead
                 batch[GLOBAL_TARGETS] = targets
