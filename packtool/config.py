@@ -21,7 +21,7 @@ from packtool.options.commands import STAGES, arguments_of
 from packtool.options.declare import Declared, declared
 from packtool.options.shared import Terminal
 from packtool.options.values import read_value
-from packtool.support.spelling import file_key, flag, in_file
+from packtool.spelling import file_key, flag, in_file
 from packtool.support.toml_file import TomlFile, read_toml
 
 INPUT = "input"

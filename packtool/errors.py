@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from packtool.support.spelling import as_typed, in_python
+from packtool.spelling import as_typed, in_python
 
 _HIDDEN = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
 """Control characters, line separators, changes of direction, and halves of surrogate pairs."""
@@ -24,7 +24,7 @@ class Explained(Exception):  # noqa: N818 - warnings are explained, too
         remedy: what to do about it, in a sentence without a final stop.
         where: the option, file or ``file:line`` it is about.
 
-    The parts name options as `packtool.support.spelling` says, ``--seed=0``. The text of an error has them as keywords
+    The parts name options as `packtool.spelling` says, ``--seed=0``. The text of an error has them as keywords
     of Python, and `typed` as the command line.
 
     >>> error = Explained("bad-seed", "-1 is negative", remedy="give --seed=0 or more", where="--seed")

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from packtool.support.spelling import as_typed
+from packtool.spelling import as_typed
 from packtool.text.faults import REASONS
 from packtool.warnings import CODES
 

@@ -1,4 +1,4 @@
-"""Golden bytes: what every strategy and shuffle writes stays what it was, file by file.
+"""Golden bytes: what every strategy and shuffle writes stays what it was, file by file; so does the order of a run.
 
 `tests/golden/digests.json` has the xxh3-128 of every file of a few small outputs. A change that alters bytes on
 purpose runs ``python -m tests.test_golden`` to record them anew, and says so in the changelog and, where a reader would
@@ -7,17 +7,22 @@ notice, in the format version.
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import pytest
 import xxhash
 
 import packtool
 import packtool.planning.packing
+from packtool.reading.batches import GlobalBatches
+from packtool.reading.stream import Stream
 from tests.making import write_records
 from tests.stores import write_store
 
@@ -61,6 +66,8 @@ SHUFFLED: dict[str, tuple[str, dict[str, Any]]] = {
     "partial": ("", {"method": "partial", "sequence_length": 64, "batch_size": 4, "epoch": 1}),
 }
 
+BALANCES: tuple[Literal["step", "turn"] | None, ...] = (None, "step", "turn")
+
 
 def texts() -> Iterator[str]:
     """Documents from a counter: no generator whose stream a new release could change."""
@@ -86,7 +93,42 @@ def make(directory: Path, **more: Any) -> dict[str, str]:
     made = [directory / "tokenized", *(directory / name for name in PACKED)]
     made += [directory / f"shuffled-{name}" for name in SHUFFLED]
     files = (file for path in made for file in path.rglob("*") if file.is_file() and file.name != "run.json")
-    return {str(file.relative_to(directory)): xxhash.xxh3_128_hexdigest(file.read_bytes()) for file in sorted(files)}
+    digests = {str(file.relative_to(directory)): xxhash.xxh3_128_hexdigest(file.read_bytes()) for file in sorted(files)}
+    return {**digests, **orders(directory)}
+
+
+def orders(directory: Path) -> dict[str, str]:
+    """The digest of the order of each run on these outputs: the rows of each turn, and the states on the way."""
+    few = {"path": directory / "bfd", "stop": True, "max_epochs": 3}  # stops between two samples
+    anew = {"path": directory / "bfd-index-only", "repack": True}
+    sources = {"few": few, "many": directory / "seamless", "anew": anew}
+    weights = {"few": 0.31, "many": 0.47, "anew": 0.22}
+    stages = [{"weights": weights}, {"from": "50%", "ramp": "80%", "weights": {"many": 1, "anew": 2}}]
+    grow = [{"weights": {"64": 8, "128": 1}}, {"from": "30%", "ramp": True, "weights": {"128": 1, "256": 3}}]
+    blend = Stream(packtool.Blend(sources, stages, rows=9000))
+    runs = {
+        "blend": blend,
+        "anew": Stream(directory / "bfd-index-only", epochs=3, repack=True),
+        "lengths": Stream(directory / "length-buckets", epochs=2, batch_tokens=512),
+        "weighted-lengths": Stream(packtool.Blend({"all": directory / "length-buckets"}, grow, batch_tokens=512)),
+    }
+    digests = {"order/dealing": xxhash.xxh3_128_hexdigest(np.stack(blend.order.locate(np.arange(9000))).tobytes())}
+    for (name, stream), balance in itertools.product(runs.items(), BALANCES):
+        digest = xxhash.xxh3_128()
+        for rank in range(2):
+            options: dict[str, Any] = {"micro_batch_size": 3, "balance": balance, "drop_last": False, "fill": True}
+            batches = GlobalBatches(
+                stream, rank=rank, world_size=2, batch_size=None if stream.several else 26, **options
+            )
+            for number, turn in enumerate(batches.begin()):
+                numbers = [turn.length, turn.consumed, turn.ahead, turn.filled]
+                digest.update(np.append(turn.addresses, numbers).tobytes())
+                batches.take(turn)
+                if number % 100 == 7:
+                    # Without the digest of the dataset, which a field that comes to its manifest changes.
+                    digest.update(re.sub(r'"(dataset|sum)":"\w+"', "", batches.state_dict()["packtool"]).encode())
+        digests[f"order/{name}/{balance}"] = digest.hexdigest()
+    return digests
 
 
 def test_every_output_has_the_bytes_it_had(tmp_path: Path) -> None:

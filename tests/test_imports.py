@@ -18,7 +18,10 @@ from tests.sources import parsed
 PACKAGE = Path(__file__).parents[1] / "packtool"
 
 LAYERS = (
-    ("errors", "warnings", "support"),
+    ("spelling",),
+    ("errors",),
+    ("warnings",),
+    ("support",),
     ("engines", "places"),
     ("options",),
     ("planning.arrays",),
@@ -37,8 +40,6 @@ LAYERS = (
     ("cli",),
 )
 """What lies on what, from the bottom up: a module imports from its own room and from layers below it."""
-BESIDE = ("errors", "support")
-"""Rooms that others of the same layer may use, too."""
 PURE = ("packtool.planning", "packtool.writing.layout", "packtool.blending.schedule", "packtool.blending.dealing")
 """Planning: arrays in, arrays out."""
 PURE_MAY_USE = (*PURE, "packtool.errors", "packtool.support.installing", "packtool.options", "numpy")
@@ -50,7 +51,7 @@ LIGHT = (
     "packtool/__main__.py",
     "packtool/errors.py",
     "packtool/support/sizes.py",
-    "packtool/support/spelling.py",
+    "packtool/spelling.py",
     "packtool/options/",
     "packtool/cli/",
 )
@@ -60,7 +61,7 @@ LIGHT_MAY_USE = (
     "packtool.errors",
     "packtool.options",
     "packtool.support.sizes",
-    "packtool.support.spelling",
+    "packtool.spelling",
     "packtool.support.version",
     "typer",
 )
@@ -122,7 +123,7 @@ def upward(name: str, imported: str) -> bool:
     if imported == "packtool":  # the public names, made of commands
         return layer(name)[1] != "cli"
     (here, room), (there, other) = layer(name), layer(imported)
-    return room != other and (there > here or (there == here and other not in BESIDE))
+    return room != other and there >= here
 
 
 def breaches(path: str, source: str) -> list[str]:

@@ -28,7 +28,7 @@ from packtool.planning.arrays import blocks
 from packtool.planning.plan import I64, Ints, Mask
 from packtool.planning.selecting.names import StoreNames
 from packtool.planning.selecting.subsets import U64, bound_of_number, first_of_each, held_out, in_shard, sampled
-from packtool.support.spelling import flag
+from packtool.spelling import flag
 
 Removes = Callable[[Asked, StoredDocuments, Iterable[Portion]], Iterator[Mask]]
 

@@ -20,7 +20,7 @@ from packtool.options.commands import arguments_of
 from packtool.options.declare import Declared, Group, declared
 from packtool.options.kinds import FLAG
 from packtool.options.shared import Terminal
-from packtool.support.spelling import as_typed
+from packtool.spelling import as_typed
 from packtool.support.version import __version__
 
 GivenValues = dict[str, Any]

@@ -15,7 +15,7 @@ import packtool
 from packtool.cli.build import Definition, GivenValues, Handler
 from packtool.cli.dataset_results import show_dataset
 from packtool.cli.failures import say
-from packtool.cli.found_results import show_overlaps, show_places, show_stored
+from packtool.cli.found_results import show_places, show_stored
 from packtool.cli.info_results import describe_info, plain_info
 from packtool.cli.printing import echo, print_json
 from packtool.cli.results import export_lines, show_exchange, tokenizer_line
@@ -223,7 +223,7 @@ def show(values: GivenValues, terminal: Terminal) -> None:
         print_row(shown, results_console(), ids=terminal.ids)
 
 
-@_command("Find a document in rows or in a store; list documents that overlap.", ("json",))
+@_command("Find a document in rows or in a store.", ("json",))
 def find(values: GivenValues, terminal: Terminal) -> None:
     """Find the rows of a packed dataset that hold a document, by its id or its input file and line.
 
@@ -231,25 +231,19 @@ def find(values: GivenValues, terminal: Terminal) -> None:
 
     Exit code 1 when no row or store holds it, 2 when no store knows it.
 
-    With --overlap, list the documents of a token store that share a run of tokens with one of another store: FILE:LINE
-    and, behind a #, both places; as pack --exclude reads it. The other store's runs are in memory.
-
     \b
     Examples:
     packtool find packed corpus.jsonl:17 --store tokens
     packtool find tokens corpus.jsonl:17
-    packtool find web --overlap eval --tokens 13 > list.txt
     """
     location = packtool.find(**values)
     if terminal.json:
         print_json({"schema_version": 1, **asdict(location)})
-    elif location.overlaps is not None:
-        show_overlaps(location.overlaps)
     elif location.stored is not None:
         show_stored(location, location.stored)
     else:
         show_places(location)
-    if location.overlaps is None and not location.places and not location.stored:
+    if not location.places and not location.stored:
         raise typer.Exit(1)
 
 
@@ -300,20 +294,12 @@ def verify(values: GivenValues, terminal: Terminal) -> None:
     wrong. With --store, given once for each store in the order in which they were packed, it also compares all rows
     with the stores' tokens.
 
-    With --tokenizer, a seeded sample of a store's documents is compared: libraries and files of tokenizers drift. Those
-    count whose text the store's own tokenizer tells exactly from the ids.
-
     \b
     Examples:
     packtool verify packed
     packtool verify packed --store tokens
-    packtool verify tokens --tokenizer new/tokenizer.json
     """
     result = packtool.verify(**values)
-    check, checked = result.tokenizer, {}
-    if check is not None:
-        found = {"name": check.tokenizer, "drawn": check.drawn, "told": check.told, "equal": check.equal}
-        checked = {"tokenizer": found}
     if terminal.json:
         print_json(
             {
@@ -324,7 +310,6 @@ def verify(values: GivenValues, terminal: Terminal) -> None:
                 "files": result.files,
                 "bytes": result.bytes,
                 "tokens": result.tokens,
-                **checked,
                 "problems": [{"code": p.code, "where": p.where, "what": p.what} for p in result.problems],
             }
         )
@@ -333,8 +318,6 @@ def verify(values: GivenValues, terminal: Terminal) -> None:
     if not result.problems and not terminal.json and not terminal.quiet:
         held = ", ".join(map(plural, (result.files, result.bytes, result.tokens), ("file", "byte", "token")))
         echo(f"{result.path}: nothing wrong in {held}.")
-    if result.tokenizer is not None and not terminal.json and not terminal.quiet:
-        echo(f"{result.tokenizer.tokenizer}: {result.tokenizer.summary}")
     raise typer.Exit(1 if result.problems else 0)
 
 

@@ -14,8 +14,8 @@ from typing import Any, TextIO
 
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.options.names import OTHER_OPTIONS
+from packtool.spelling import as_typed
 from packtool.support.sizes import show_bytes
-from packtool.support.spelling import as_typed
 
 _SYSTEM = {
     errno.ENOSPC: ("disk-full", "no space left on the device", "free some space and run the command again"),

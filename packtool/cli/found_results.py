@@ -1,4 +1,4 @@
-"""Print documents that were found: in rows, in stores, or in both of two stores."""
+"""Print documents that were found: in rows or in stores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from packtool.choosing.absent import AbsentDocument
     from packtool.choosing.stored_document import StoredDocument
     from packtool.commands.find import FindResult
-    from packtool.commands.overlap import Overlaps
 
 
 def show_places(result: FindResult) -> None:
@@ -35,7 +34,7 @@ def show_places(result: FindResult) -> None:
         _show_rejected(result)
 
 
-def _absent_line(record: str | None, absent: AbsentDocument) -> str:
+def _absent_line(record: str, absent: AbsentDocument) -> str:
     """Say why a document is not in a dataset, as far as that is known."""
     from packtool.report.choice_words import reason_in_words
 
@@ -67,22 +66,3 @@ def show_stored(result: FindResult, documents: Sequence[StoredDocument]) -> None
             if value is not None:
                 facts.append(f"{name} {value}")
         echo(f"document {document.number}: {visible(', '.join(facts))}")
-
-
-def show_overlaps(result: Overlaps) -> None:
-    """Print documents that overlap, one a line, as a list of documents to exclude; and how many, on standard error."""
-    from packtool.choosing.listed import REMARK
-
-    last = result.tokens - 1
-    for each in result.found:
-        other = each.other_origin or f"document {each.other_document:,}"
-        echo(
-            f"{each.origin}{REMARK}tokens {each.start:,} to {each.start + last:,} are tokens {each.other_start:,} to "
-            f"{each.other_start + last:,} of {other} in {each.other_store}"
-        )
-    run = f"a run of {plural(result.tokens, 'token')}"
-    echo(f"{len(result.found):,} of {plural(result.documents, 'document')} share {run}", err=True)
-    if result.too_short:
-        short = f"{result.too_short:,} of the {plural(result.other_documents, 'document')} to compare with"
-        remedy = "--exclude their store for exact copies of them, or give fewer --tokens"
-        echo(f"{short} are shorter, so nothing shares a run with them: {remedy}", err=True)

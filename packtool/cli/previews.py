@@ -53,6 +53,8 @@ def _plain_preview(preview: Preview) -> dict[str, Any]:
     if preview.estimate:
         known = preview.estimate
         plain["estimate"] = {"cpu_seconds": known.cpu_seconds, "places": known.places, "beginnings": known.beginnings}
+    if preview.left_out:
+        plain["left_out"] = preview.left_out
     if preview.read:
         plain["read"] = preview.read
     if preview.files:
@@ -102,6 +104,8 @@ def _describe_preview(preview: Preview) -> str:
         command_line(preview.command, preview.options, str(preview.output)),
         f"would read {', '.join(figures_in_words(preview.known))}",
     ]
+    if preview.left_out:
+        lines.append(f"would leave out {preview.left_out}")
     if preview.read:
         lines.append(f"of the first record, {preview.read}")
     if preview.estimate is not None:

@@ -55,7 +55,8 @@ def _store_lines(result: TokenizeResult) -> list[str]:
         lines.append(f"read as {format}: {', '.join(names[:_NAMED])}{more}")
     lines += text_lines(manifest, run)
     if not documents:
-        lines.append(f"Wrote {result.path}, which holds no document. To see what an input holds: packtool info INPUT.")
+        again = "packtool tokenize INPUT -o OUT --dry-run"
+        lines.append(f"Wrote {result.path}, which holds no document. To see what is read: {again}.")
     else:
         if "trained_tokens" in counts:
             lines.append(f"To see what trains: packtool show {shlex.quote(str(result.path))} --document 0")

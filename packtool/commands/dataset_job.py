@@ -84,16 +84,6 @@ class DatasetJob:
                 fetch_inputs(self.inputs, quiet=self.options.quiet)
             yield output
 
-    def previewed(
-        self, output: Output, known: dict[str, int], written: Mapping[str, int] | None = None, unknown: str = ""
-    ) -> DatasetResult:
-        """Return the result of a dry run, with amounts of the input.
-
-        Args:
-            written, unknown: as `Preview` has them.
-        """
-        return DatasetResult.previewed(output, self.options, known, written=written, unknown=unknown)
-
     def checked(self, files: Iterable[MappedFile]) -> Iterable[MappedFile]:
         """Return the input files to hash while rows are written; no files if the input is trusted."""
         return files if self.options.check_input else ()

@@ -1,4 +1,4 @@
-"""`find`: locate a document in the rows of a packed dataset or in a token store, or list documents that overlap."""
+"""`find`: locate a document in the rows of a packed dataset or in a token store."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from packtool.choosing.absent import AbsentDocument, absent_document
 from packtool.choosing.documents import StoredDocuments
 from packtool.choosing.stored_document import StoredDocument, stored_document
 from packtool.commands.document_origins import Origins, documents_named, stores_of
-from packtool.commands.overlap import Overlaps, overlaps
 from packtool.commands.places import places_to_read
-from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import REJECTED
 from packtool.formats.packed import PackedDataset
@@ -49,24 +47,22 @@ class FoundSegment:
 
 @dataclass(frozen=True)
 class FindResult:
-    """The places of a document in a dataset, its entry in a store, or the documents that overlap with others.
+    """The places of a document in a dataset, or its entry in a store.
 
     Attributes:
         path: the dataset or store.
-        record: the id, or the file and line, that was asked for; None if overlaps were asked for.
+        record: the id, or the file and line, that was asked for.
         documents: its numbers in the dataset or store; no numbers if it was left out.
         places: its segments, row by row.
-        overlaps: the documents that overlap; None if they were not asked for.
         stored: the documents, if they were found in a token store; None for a packed dataset.
         absent: the documents of the stores that go by the name, and are not in the dataset.
         rejected: the files of the stores with the records that can't be used.
     """
 
     path: Path | str
-    record: str | None
+    record: str
     documents: list[int]
     places: list[FoundSegment]
-    overlaps: Overlaps | None = None
     stored: list[StoredDocument] | None = None
     absent: list[AbsentDocument] = field(default_factory=list)
     rejected: list[str] = field(default_factory=list)
@@ -76,20 +72,12 @@ class FindResult:
 def find(options: FindArguments) -> FindResult:
     """Find the rows of a packed dataset that hold a document, given by its id, or by its input file and line.
 
-    In a token store, find the document's number, file, line, tokens, and the columns kept with it. With `overlap`,
-    find the documents of a token store that share a run of tokens with documents of another store.
+    In a token store, find the document's number, file, line, tokens, and the columns kept with it.
 
     Raises:
-        UsageError: no such id or file, not FILE:LINE, or other stores than the dataset was packed from; for `overlap`,
-            another tokenizer, no provenance, or runs that don't fit into half of the machine's memory.
+        UsageError: no such id or file, not FILE:LINE, or other stores than the dataset was packed from.
         DataError: the dataset or a store is missing or damaged.
     """
-    if options.overlap:
-        return _overlaps(options)
-    if options.record is None:
-        what = "neither a document nor --overlap is given"
-        remedy = "name a document by its id or FILE:LINE, such as web/a.jsonl:17"
-        raise UsageError("missing-option", what, remedy=remedy, where="ID|FILE:LINE")
     with places_to_read(options.path) as [place], places_to_read(options.store) as given:
         if isinstance(manifests.read(place), StoreManifest):
             check_input(options, "token stores")
@@ -123,14 +111,6 @@ def _rejected(stores: Iterable[TokenStore]) -> list[str]:
         if store.manifest.rejected is not None:
             files.append(store.place.where(REJECTED))
     return files
-
-
-def _overlaps(options: FindArguments) -> FindResult:
-    if options.record is not None:
-        what = f"has no effect with --overlap, which lists all documents: {options.record!r}"
-        raise UsageError("bad-option", what, remedy="leave one of the two out", where="ID|FILE:LINE")
-    with places_to_read(options.path) as [place], places_to_read(options.overlap) as others:
-        return FindResult(place.shown, None, [], [], overlaps(place, others, options.tokens))
 
 
 def _segments(dataset: PackedDataset, documents: Sequence[int]) -> list[FoundSegment]:

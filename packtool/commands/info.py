@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from packtool.commands.info_dataset import dataset_info, is_output, member_info
+from packtool.commands.info_texts import texts_info
 from packtool.commands.path_info import Info
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats.names import TOKENIZER
@@ -50,9 +51,7 @@ def _directory(path: Path) -> Info:
         worst = max(states, key=("whole", "unfinished", "damaged").index)
         counts = {"datasets": len(parts), "whole": states.count("whole")}
         return Info(path, "directory of datasets", worst, counts, parts=parts)
-    from packtool.commands.info_texts import directory_info  # the readers of texts, which a dataset does without
-
-    return directory_info(path)
+    return texts_info(path)
 
 
 def _part(path: Path) -> Info:
@@ -69,12 +68,7 @@ def _file(path: Path) -> Info:
         return _toml(path)
     if path.name == TOKENIZER or _begins_as_tokenizer(path):
         return _tokenizer(path)
-    member = member_info(path)
-    if member is not None:
-        return member
-    from packtool.commands.info_texts import file_info  # the readers of texts, which a dataset does without
-
-    return file_info(path)
+    return member_info(path) or texts_info(path)
 
 
 def _toml(path: Path) -> Info:

@@ -27,6 +27,7 @@ from packtool.options.signature import takes
 from packtool.outputs.output import Output
 from packtool.planning.arrays import Arrays
 from packtool.planning.plan import Plan
+from packtool.report.choice_words import left_out_of
 from packtool.support.temporary import temporary_directory
 from packtool.warnings import warn
 from packtool.writing.kept_columns import require_columns
@@ -108,16 +109,18 @@ def _preview(
 ) -> DatasetResult:
     """Say how large the dataset would be, from its plans; nothing of it is written."""
     known = {"documents": corpus.documents, "tokens": corpus.tokens}
+    left_out = left_out_of(chosen.choice)
     documents = chosen.count(corpus)
     if documents > MOST_DOCUMENTS:
         unknown = (
             f"a dry run plans at most {MOST_DOCUMENTS:,} documents, and these are {documents:,}; "
             "stats with --compare plans a sample of them"
         )
-        return job.previewed(output, known, unknown=unknown)
+        return DatasetResult.previewed(output, job.options, known, unknown=unknown, left_out=left_out)
     scratch.mkdir()  # the output of a dry run has no scratch directory
     with _plan(job, recipe, corpus, chosen, scratch) as plans:
-        return job.previewed(output, known, planned_size(corpus, plans, recipe))
+        written = planned_size(corpus, plans, recipe)
+        return DatasetResult.previewed(output, job.options, known, written=written, left_out=left_out)
 
 
 def _write(

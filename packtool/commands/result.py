@@ -41,6 +41,7 @@ class Preview:
         estimate: what `tokenize` would write, estimated from a sample; None if nothing is estimated.
         workers: number of parallel workers.
         read: the fields of the first record that are read, in words; "" if there is no record.
+        left_out: how many documents of the input are not taken, and why, in words; "" if all are.
     """
 
     command: str
@@ -57,6 +58,7 @@ class Preview:
     estimate: Estimate | None = None
     workers: int = 1
     read: str = ""
+    left_out: str = ""
 
     def __repr__(self) -> str:
         known = ", ".join(f"{name}={value}" for name, value in self.known.items())
@@ -97,13 +99,14 @@ class CommandResult:
         estimate: Estimate | None = None,
         workers: int = 1,
         read: str = "",
+        left_out: str = "",
     ) -> Self:
         """Return the result of a dry run.
 
         Args:
             output: opened for a dry run.
             options: of the command.
-            known, files, written, unknown, estimate, workers, read: as `Preview` has them.
+            known, files, written, unknown, estimate, workers, read, left_out: as `Preview` has them.
         """
         assert output.preview is not None
         preview = Preview(
@@ -121,6 +124,7 @@ class CommandResult:
             estimate=estimate,
             workers=workers,
             read=read,
+            left_out=left_out,
         )
         return cls(path=output.place.shown, preview=preview)
 

@@ -179,7 +179,8 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
     key = job.key(record, options, *kept)
     with job.open_output(key) as output:
         if output.preview:
-            return job.previewed(output, {"documents": corpus.documents, "tokens": corpus.tokens})
+            known = {"documents": corpus.documents, "tokens": corpus.tokens}
+            return DatasetResult.previewed(output, job.options, known)
         if output.finished:
             return job.kept(output)
         with job.budget.arrays_for(corpus.documents, output.scratch) as arrays:

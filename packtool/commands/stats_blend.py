@@ -16,6 +16,7 @@ from packtool.options.check import refuse
 from packtool.options.declare import declared
 from packtool.options.stats import StatsArguments
 from packtool.places.typed import Typed
+from packtool.reading.batches import GlobalBatches
 from packtool.reading.blend_schedule import lengths_schedule
 from packtool.reading.dataset import BucketDataset
 from packtool.reading.order import Dealt
@@ -46,6 +47,7 @@ def blend_report(path: Typed, options: StatsArguments) -> BlendReport:
 
 def _of_lengths(stream: Stream, blend: Blend, path: str) -> BlendReport:
     """Report on the row lengths of one dataset, in batches."""
+    GlobalBatches(stream)  # refuses a blend that makes no batch
     dataset = cast("BucketDataset", stream.source(0).epoch(0))
     epoch, table = dataset.recipe.epoch, dataset.batches
     assert epoch is not None and epoch.batch_tokens is not None and table is not None  # noqa: PT018

@@ -62,7 +62,8 @@ def write_rows(
     key = job.key(record)
     with job.open_output(key) as output:
         if output.preview:
-            return job.previewed(output, {"rows": base.ledger.rows, "tokens": base.ledger.output})
+            known = {"rows": base.ledger.rows, "tokens": base.ledger.output}
+            return DatasetResult.previewed(output, job.options, known)
         if output.finished:
             return job.kept(output)
         return _write(job, output, dataset, record, table, index_of, reorder=reorder)

@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from packtool.commands.document_origins import require_same_stores
 from packtool.commands.places import places_to_read
-from packtool.commands.tokenizer_check import TokenizerCheck, check_tokenizer
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
 from packtool.formats.kept_columns import is_absent
@@ -28,6 +27,7 @@ from packtool.formats.packed import PackedBucket, PackedDataset
 from packtool.formats.schema import ExportManifest, Manifest, PackedManifest, StoreManifest, listed_files
 from packtool.formats.token_store import Corpus, TokenStore, count_trained, document_lengths
 from packtool.options.check import check_input
+from packtool.options.declare import Input
 from packtool.options.inspecting import VerifyArguments
 from packtool.options.kinds import KeptField
 from packtool.options.signature import takes
@@ -51,6 +51,11 @@ AGAIN = "make the dataset again, or copy it again"
 """The remedy for any damage."""
 SEGMENTS = 1 << 23
 """Segments to hold at a time, about, when looking for overlaps: 400 MB."""
+_INPUTS: dict[type[Manifest], Input] = {
+    StoreManifest: "token stores",
+    PackedManifest: "packed datasets",
+    ExportManifest: "exports",
+}
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,6 @@ class VerifyResult:
         files, bytes: checked against the manifest.
         tokens: number of its tokens; tokens of an export are not looked at, since its files have readers of their own.
         problems: everything that is wrong; empty for a sound dataset.
-        tokenizer: how the tokenizer that was given agrees with a sound store; None if no tokenizer was given.
     """
 
     path: Path | str
@@ -72,7 +76,6 @@ class VerifyResult:
     bytes: int
     tokens: int
     problems: list[PacktoolError]
-    tokenizer: TokenizerCheck | None = None
 
 
 @takes(VerifyArguments)
@@ -87,13 +90,11 @@ def verify(options: VerifyArguments) -> VerifyResult:
     Raises:
         DataError: the manifest itself is missing or damaged; a store is not the one that was packed; an object store
             fails or refuses.
-        UsageError: stores are given, but not a packed dataset; a tokenizer is given, but not a store, or a store whose
-            texts can't be told from its ids.
+        UsageError: stores are given, but not a packed dataset.
     """
     with places_to_read(options.path) as [place], places_to_read(options.store) as given:
         manifest = manifests.read(place)
-        if not isinstance(manifest, StoreManifest):
-            check_input(options, "packed datasets")
+        check_input(options, _INPUTS[type(manifest)])
         files, stores = [(place, file) for file in listed_files(manifest)], given
         if isinstance(manifest, PackedManifest) and manifest.index_only:
             stores = store_places(PackedDataset(place), given)
@@ -110,12 +111,7 @@ def verify(options: VerifyArguments) -> VerifyResult:
         tokens = 0
         if not problems:
             tokens = _check_content(place, manifest, stores, problems)
-        compared = None
-        if options.tokenizer is not None and not problems:
-            compared = check_tokenizer(TokenStore(place), options.tokenizer)
-            if compared.problem is not None:
-                problems.append(compared.problem)
-        return VerifyResult(place.shown, manifest.format, len(files), size, tokens, problems, compared)
+        return VerifyResult(place.shown, manifest.format, len(files), size, tokens, problems)
 
 
 def _check_content(place: Place, manifest: Manifest, stores: Sequence[Place], problems: list[PacktoolError]) -> int:

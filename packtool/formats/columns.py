@@ -62,7 +62,7 @@ def floats_of(texts: Any, field: ReadField) -> npt.NDArray[np.float64]:
 
 
 def numbers_of(texts: Any, field: ReadField) -> Numbers:
-    """Read texts as numbers.
+    """Read texts as numbers: digits alone as the whole number that they are, all else as the float nearest to it.
 
     Args:
         texts: an Arrow array, or chunks of one.
@@ -102,9 +102,10 @@ def _odd(texts: Any, nearest: Any) -> I64:
     held |= (length <= len("-0.0")) & (size == 0)
     if held.all():
         return np.empty(0, np.int64)
-    # What a program wrote that had the number as a float: it gives the same float back.
+    # What a program wrote that had the number as a float gives the same float back; not so digits beyond 2^53.
     written = mask_of(pc.fill_null(pc.equal(nearest.cast(pa.string()), texts), True))
-    return np.flatnonzero(~held & ~(written & (size <= _WHOLE)))
+    digits = mask_of(pc.fill_null(pc.match_substring_regex(texts, "^[-+]?[0-9]+$"), False))
+    return np.flatnonzero(~held & ~(written & ((size <= _WHOLE) | ~digits)))
 
 
 def _rests(texts: Any, nearest: Any) -> list[int | None] | I64:
@@ -122,9 +123,10 @@ def _rests(texts: Any, nearest: Any) -> list[int | None] | I64:
 def _rest(text: str, value: float) -> int | None:
     """Return the rest of a number beyond its float; None if it can't be told from others.
 
-    A float tells a fraction from others if it gives the fraction back, written with as many digits.
+    With a point or an exponent a text means the float, of any size, if the float gives the text back, written with as
+    many digits.
 
-    >>> _rest("9007199254740993", 2.0**53), _rest("0.1000", 0.1), _rest("0.10000000000000000001", 0.1)
+    >>> _rest("9007199254740993", 2.0**53), _rest("1e23", 1e23), _rest("0.10000000000000000001", 0.1)
     (1, 0, None)
     """
     exact = Decimal(text)
@@ -132,7 +134,7 @@ def _rest(text: str, value: float) -> int | None:
         return 0  # written so
     if np.isinf(value):
         return None
-    if exact == exact.to_integral_value():
+    if text.lstrip("+-").isdecimal():
         rest = int(exact) - int(value)
         if abs(rest) < 1 << 63:
             return rest

@@ -216,19 +216,6 @@ class TokenStore:
         file, record = self.file_and_record(number)
         return f"{file}:{record}"
 
-    def origins_named(self, documents: I64) -> list[str]:
-        """Return `file:record` of each of these documents, opening the origins of every shard once."""
-        shards = np.searchsorted(self.first_documents, documents, side="right") - 1
-        names = [""] * len(documents)
-        for number in np.unique(shards).tolist():
-            shard = self.manifest.shards[number]
-            origins = self._origins_of(shard).array
-            places = np.flatnonzero(shards == number)
-            held = origins[documents[places] - shard.first_document].tolist()
-            for place, (file, record, _) in zip(places.tolist(), held, strict=True):
-                names[place] = f"{self.manifest.inputs[file].name}:{record + shard.first_record}"
-        return names
-
     def file_and_record(self, number: int) -> tuple[str, int]:
         """Return the input file of one document, and the number of its record there, from 1."""
         shard = self.manifest.shards[self._shard_of(number)]

@@ -14,7 +14,7 @@ from packtool.options.commands import WRITING, arguments_of
 from packtool.options.declare import declared
 from packtool.options.kinds import OF_PLACES, Records
 from packtool.options.values import read_value
-from packtool.support.spelling import flag
+from packtool.spelling import flag
 
 _OF_ONE_CALL = (
     "output",

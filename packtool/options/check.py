@@ -15,7 +15,7 @@ from packtool.options.kinds import GLOBS, LOCATION, OF_FIELDS, OF_PLACES, shown
 from packtool.options.names import any_of
 from packtool.options.values import read_value
 from packtool.options.where import WHERE
-from packtool.support.spelling import flag
+from packtool.spelling import flag
 
 _LARGEST = (1 << 63) - 1
 Arguments = TypeVar("Arguments")

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from packtool.options.kinds import Kind
 from packtool.options.names import any_of
-from packtool.support.spelling import flag
+from packtool.spelling import flag
 
 Group = Literal[
     "Input",
@@ -34,8 +34,8 @@ Group = Literal[
     "Rarely needed",
 ]
 """Groups of options, in the order of `--help` and docs/cli.md."""
-Input = Literal["texts", "token ids", "conversations", "text files", "token stores", "packed datasets"]
-"""Kinds of input, where a command takes several: three of a corpus, and three of what lies at a path."""
+Input = Literal["texts", "token ids", "conversations", "text files", "token stores", "packed datasets", "exports"]
+"""Kinds of input, where a command takes several: three of a corpus, and four of what lies at a path."""
 Refusal = Literal["bad-option", "option-not-taken"]
 """Codes of the errors that rules raise."""
 

@@ -4,7 +4,7 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated
 
-from packtool.options.declare import Excludes, Needs, Only, Option
+from packtool.options.declare import Excludes, Only, Option
 from packtool.options.kinds import COUNT, LOCATION, NUMBER, PLACE, PLACES, TEXT
 from packtool.options.shared import Many, Quiet
 
@@ -85,14 +85,14 @@ class FindArguments:
         Path | str, Option(PLACE, "A packed dataset, or a token store.", metavar="DATASET|STORE", positional=True)
     ]
     record: Annotated[
-        str | None,
+        str,
         Option(
             TEXT,
             "Id of a document, where --id-field kept it, or input file and line (row, file), such as a.jsonl:17.",
             metavar="ID|FILE:LINE",
             positional=True,
         ),
-    ] = None
+    ]
     _: KW_ONLY
     store: Annotated[
         Many,
@@ -104,27 +104,6 @@ class FindArguments:
             only=Only(("packed datasets",)),
         ),
     ] = ()
-    overlap: Annotated[
-        Many,
-        Option(
-            PLACES,
-            "List the documents of a token store that share a run of --tokens with a document of this one, as "
-            "--exclude reads it; repeatable.",
-            metavar="STORE",
-            excludes=Excludes(("store",)),
-        ),
-    ] = ()
-    tokens: Annotated[
-        int,
-        Option(
-            COUNT,
-            "Length of a run that --overlap looks for, in the text: without BOS and EOS.",
-            unit="tokens",
-            low=1,
-            high=1 << 16,
-            needs=Needs("overlap", "name the token store to compare with, such as --overlap=eval"),
-        ),
-    ] = 13
 
 
 @dataclass(frozen=True)
@@ -136,17 +115,14 @@ class VerifyArguments:
     ]
     _: KW_ONLY
     store: Annotated[
-        Many, Option(PLACES, "Also compare all rows with the store they were packed from; repeatable.", metavar="STORE")
-    ] = ()
-    tokenizer: Annotated[
-        str | Path | None,
+        Many,
         Option(
-            LOCATION,
-            "Also compare what this tokenizer makes of a sample of a token store's documents with their ids.",
-            metavar="FILE|DIR|HUB_ID",
-            only=Only(("token stores",), "give it for the store that this was made from"),
+            PLACES,
+            "Also compare all rows with the store they were packed from; repeatable.",
+            metavar="STORE",
+            only=Only(("packed datasets",)),
         ),
-    ] = None
+    ] = ()
     quiet: Quiet = True
 
 

@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 
 from packtool.options.check import checked, suggest
 from packtool.options.declare import Declared, declared
-from packtool.support.spelling import in_python
+from packtool.spelling import in_python
 
 P = ParamSpec("P")
 A = TypeVar("A")

@@ -13,6 +13,7 @@ from packtool.planning.shuffling.balance import STEP, TURN, dealt_in
 from packtool.reading.order import Dealt
 from packtool.reading.state import restore, written
 from packtool.reading.stream import LENGTH, Stream
+from packtool.support.sizes import plural
 from packtool.warnings import warn
 
 _DEALT = 512  # global batches that are dealt at once, by the costs of their rows
@@ -104,7 +105,8 @@ class GlobalBatches:
             _require(value is None or (_whole(value) and value > 0), what, "give 1 or more", name)
         self.stream = stream
         self.batch_size = _agreed(stream, batch_size)
-        what = f"{self.batch_size} samples are more than the {len(stream)} of a pass, so there would be no batch"
+        size = plural(self.batch_size, "sample")
+        what = f"a batch of {size} is more than the {len(stream)} of a pass, so there would be no batch"
         remedy = "give a smaller batch, more epochs, or drop_last=False"
         enough = not drop_last or len(stream) >= self.batch_size
         _require(enough, what, remedy, "batch_tokens" if stream.several else "batch_size")

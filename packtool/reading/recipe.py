@@ -215,6 +215,6 @@ def _batches(manifest: PackedManifest, sizes: Sequence[tuple[int, int]], epoch: 
             where="batch_tokens",
         )
     table = batches(sizes, epoch.batch_tokens, keep_rest=not epoch.drop_rest, seed=epoch.seed, epoch=epoch.number)
-    if epoch.blend is None:
+    if epoch.blend is None or not len(table):
         return table
     return lengths_in_turn(table, [length for length, _ in sizes], epoch.blend, epoch.batch_tokens)

@@ -36,7 +36,7 @@ from packtool.planning.shuffling.permutation import COMPARED, keys
 from packtool.report import dataset_report
 from packtool.report.types import Comparison, StrategyOptions, Timing, Trial
 from packtool.report.verdict import advise, verdicts
-from packtool.support.spelling import flag
+from packtool.spelling import flag
 from packtool.support.temporary import temporary_directory
 from packtool.writing.layout import Layout
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,25 +91,46 @@ def test_the_past_is_what_was_and_not_what_will_be() -> None:
     assert past_of(ramp, NAMES, 101) != past_of(steeper, NAMES, 101)
 
 
-@examples(300)
+WIDE = st.builds(lambda digit, power: digit * Fraction(10) ** power, st.integers(1, 9), st.integers(-300, 18))
+"""Weights of any size."""
+
+
+@examples(450)
 @given(data=st.data())
-def test_a_run_that_needs_every_row_gets_every_row(data: st.DataObject) -> None:
-    """Whatever the weights, at once or on ramps: sources that stop give all they have, and nobody misses a row."""
+def test_whatever_the_weights_every_sample_is_a_row_of_some_source(data: st.DataObject) -> None:
+    """At once or on ramps: nobody gives more than it may, and a run that needs every row gets every row."""
     names = tuple("abcdefg"[: data.draw(st.integers(1, 6))])
     limits = {name: data.draw(st.integers(1, 5) | st.integers(1, 3000)) for name in names}
-    rows, use_all = sum(limits.values()), data.draw(st.booleans())
+    samples, use_all = sum(limits.values()), data.draw(st.booleans())
+    if not use_all:
+        stops = data.draw(st.sets(st.sampled_from(names)))
+        limits = {name: limit for name, limit in limits.items() if name in stops}
+        samples = data.draw(st.integers(1, samples))
+        if len(limits) == len(names):
+            samples = sum(limits.values())
     # Without `use_all` whoever has rows left needs a weight to the end.
-    weight = st.fractions(0 if use_all else Fraction(1, 9), 20, max_denominator=1000)
+    weight = st.fractions(Fraction(1, 9), 20, max_denominator=1000) | WIDE
+    if use_all:
+        weight |= st.just(Fraction(0))
     stages, first = [], 0
-    while first < rows and len(stages) < 4:
+    while first < samples and len(stages) < 5:
         weights = {name: data.draw(weight) for name in names}
         if not any(weights.values()):
             weights[names[0]] = Fraction(1)
-        ramp = data.draw(st.none() | st.integers(first + 1, rows + 9)) if stages else None
+        ramp = data.draw(st.none() | st.integers(first + 1, samples + 9)) if stages else None
         stages.append(Stage(first, weights, ramp))
-        first = data.draw(st.integers(first + 1, rows + 1))
-    dealing = Dealing(Schedule(names, rows, tuple(stages), limits, frozenset(names), use_all=use_all))
-    assert dealing.before(rows).tolist() == list(limits.values())
+        first = data.draw(st.integers(first + 1, samples + 1))
+    whole = Schedule(names, samples, tuple(stages), limits, frozenset(limits), use_all=use_all)
+    with np.errstate(divide="raise", over="raise", invalid="raise"):
+        dealing = Dealing(whole)
+        source, _ = dealing.locate(np.arange(samples))
+    taken = dealing.before(samples).tolist()
+    assert np.bincount(source, minlength=len(names)).tolist() == taken
+    for name, rows in zip(names, taken, strict=True):
+        assert rows <= limits.get(name, samples)
+    if samples == sum(limits.values()) and len(limits) == len(names):
+        assert taken == list(limits.values())
+    assert all(piece.first < piece.last for piece in whole.pieces)
 
 
 def test_a_ramp_from_the_begin_of_the_run_begins_at_the_weights_that_it_replaces() -> None:

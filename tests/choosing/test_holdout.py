@@ -77,6 +77,8 @@ def test_texts_of_other_stores_are_left_out(stores: list[Path], tmp_path: Path) 
     assert kept == web - texts(pack(stores[1:], tmp_path / "o"), stores[1:]) - {second}
     assert dataset.manifest.choice.sources[0].left_out["excluded"].documents == 41
     assert len(dataset.manifest.choice.options["exclude_xxh3_128"]) == 3
+    asked = {"strategy": "bfd", "sequence_length": 64, "exclude": excluded}
+    assert packtool.pack(stores[:1], tmp_path / "r", **asked, dry_run=True).preview.left_out == "41 excluded"
     pack(stores[:1], tmp_path / "q", exclude=excluded[::-1])
     assert contents(tmp_path / "p") == contents(tmp_path / "q")
 

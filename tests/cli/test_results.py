@@ -107,7 +107,7 @@ def test_an_empty_corpus_is_not_sent_to_stats(place: Path, shell: Shell) -> None
     (place / "empty.jsonl").touch()
     shown = shell("tokenize", "empty.jsonl", "-o", "t")
     assert "warning[no-documents]" in shell.err
-    assert "which holds no document. To see what an input holds: packtool info INPUT." in shown
+    assert "which holds no document. To see what is read: packtool tokenize INPUT -o OUT --dry-run." in shown
     assert "stats" not in shown
 
 

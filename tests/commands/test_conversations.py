@@ -274,33 +274,8 @@ def test_options_of_conversations_need_some(tmp_path: Path, model: Path) -> None
         packtool.tokenize("-", tmp_path / "s", tokenizer=model, train_on="last")
 
 
-def test_info_counts_conversations_and_stats_says_what_to_do(tmp_path: Path) -> None:
-    source = lines(tmp_path / "chats.jsonl", *TALKS, {"messages": []}, {"text": "a"})
-    found = packtool.info(source)
-    assert found.kind == "conversations"
-    assert {name: count for name, count in found.facts.items() if name != "bytes"} == {
-        "with messages": 1,
-        "with conversations": 1,
-        "with prompt and completion": 1,
-        "records that can't be used": "2, such as: a conversation without messages",
-        "read": "messages",
-    }
-    (following,) = found.next
-    assert following.startswith(
-        f"packtool tokenize {source} -o tokens --tokenizer MODEL --on-error skip   renders the "
-    )
-    (tmp_path / "folder").mkdir()
-    for role, problem in (
-        ("Agent", "message 1 has the role 'Agent', which templates do not know"),
-        ("user", "no message of the assistant, to train on"),
-    ):
-        unread = lines(tmp_path / "folder" / "a.jsonl", {"messages": [{"role": role, "content": "a"}]})
-        assert packtool.info(unread).facts["records that can't be used"] == f"1, such as: {problem}"
-        folder = packtool.info(tmp_path / "folder")
-        assert (folder.facts["to tokenize it"], folder.next) == (f"{problem}: fix the conversations", [])
-    unread = lines(tmp_path / "folder" / "a.jsonl", {"inputs": [1, 2], "targets": [3]})
-    said = "no text field 'text'; there are inputs, targets (read as jsonl): name"
-    assert packtool.info(unread).facts["to tokenize it"].startswith(said)
+def test_stats_says_what_conversations_need(tmp_path: Path) -> None:
+    source = lines(tmp_path / "chats.jsonl", *TALKS)
     with pytest.raises(UsageError) as error:
         packtool.stats(source)
     assert str(error.value) == (

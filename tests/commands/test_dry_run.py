@@ -77,8 +77,13 @@ def test_pack_says_what_it_will_write(place: Path, options: dict[str, Any]) -> N
 
 def test_more_documents_than_it_plans_are_named(place: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
     monkeypatch.setattr("packtool.commands.pack.MOST_DOCUMENTS", 59)
-    said = shell("pack", "store", "-o", "out", "--strategy", "bfd", "-L", "64", "--dry-run")
+    say = ("pack", "store", "-o", "out", "--strategy", "bfd", "-L", "64", "--dry-run")
+    said = shell(*say)
     assert "would write what is not known: a dry run plans at most 59 documents, and these are 60; stats with" in said
+    assert "would leave out" not in said
+    short = 60 - packtool.stats("store", min_tokens=20).counts["documents"]
+    said = shell(*say, "--min-tokens", "20")
+    assert f"\nwould leave out {short} too short\nwould write " in said
 
 
 def test_of_a_programs_records_it_looks_at_the_first_alone(tmp_path: Path) -> None:

@@ -189,17 +189,10 @@ def test_what_packtool_did_not_write(place: Path, shell: Shell) -> None:
     (place / "corpus").mkdir()
     (place / "corpus" / "a b.jsonl.gz").write_bytes(b'{"text": "xyz"}')
     assert shell("info", "corpus") == (
-        "corpus: not written by packtool\n  files  1\n  bytes  15\n  kinds  1 .jsonl.gz\n  read   text\n"
-        "Next:\n  packtool tokenize corpus -o tokens\n"
+        "corpus: not written by packtool\n  files  1\n  bytes  15\n  kinds  1 .jsonl.gz\n"
+        "Next:\n  packtool tokenize corpus -o tokens --dry-run\n  packtool tokenize corpus -o tokens\n"
     )
     assert "  packtool tokenize 'corpus/a b.jsonl.gz' -o tokens\n" in shell("info", "corpus/a b.jsonl.gz")
-    (place / "pairs.jsonl").write_text('{"chosen": "a", "rejected": "b"}')
-    (place / "alpaca.jsonl").write_text('{"instruction": "a", "output": "b"}')
-    found, problem = packtool.info("pairs.jsonl"), "the first record is a preference pair: name the answer that is to"
-    assert (found.next, found.facts["to tokenize it"].startswith(problem)) == ([], True)
-    (place / "mixed.json").write_text('[{"text": "a"}, 3]')
-    assert packtool.info("mixed.json").next[0].endswith("mixed.json -o tokens --on-error skip   leaves it out")
-    assert packtool.info("alpaca.jsonl").kind == "conversations"
     (place / "empty").mkdir()
     assert "empty: empty directory\nNext:\n  packtool tokenize corpus.jsonl -o empty\n" in shell("info", "empty")
     (place / "c.toml").write_text("[tokenize]")

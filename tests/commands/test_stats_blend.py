@@ -160,6 +160,9 @@ def test_row_lengths_over_time(blend: Path) -> None:
     said = f"{report.left_out} rows fill no batch, and are left out: Loader(drop_last=False) makes smaller batches"
     assert said in " ".join(text.split())
     assert said in page(report)
+    (root / "none.toml").write_text((root / "lengths.toml").read_text().replace("256", str(1 << 20)))
+    with pytest.raises(UsageError, match="batch_tokens: a batch of 1 sample is more than the 0 of a pass"):
+        packtool.stats(root / "none.toml")
 
 
 def test_info_knows_a_blend_and_commands_for_datasets_say_what_takes_one(blend: Path) -> None:

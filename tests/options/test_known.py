@@ -14,7 +14,7 @@ from packtool.options.commands import ARGUMENTS, arguments_of
 from packtool.options.declare import declared
 from packtool.options.plans import PackOptions
 from packtool.options.stats import StatsArguments
-from packtool.support.spelling import flag
+from packtool.spelling import flag
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = {arguments_of(name).__name__: arguments_of(name) for name in ARGUMENTS}

@@ -16,7 +16,7 @@ from packtool.options.order import ORDER
 from packtool.options.stats import StatsArguments
 from packtool.options.tokenize import TokenizeArguments
 from packtool.options.where import WHERE
-from packtool.support.spelling import as_typed
+from packtool.spelling import as_typed
 from tests.options.test_declare import COMMANDS
 
 RULED = [

@@ -51,13 +51,14 @@ def test_what_is_not_taken_is_said_of_the_function_that_was_called(given: dict[s
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a corpus, its token store, a packed dataset, and two configurations that make no sense."""
+    """A corpus, its token store, rows and an export of it, and two configurations that make no sense."""
     root = tmp_path_factory.mktemp("calls")
     (root / "a.jsonl").write_text('{"text": "some words"}\n' * 3, encoding="utf-8")
     (root / "blames.toml").write_text('[pack]\nstrategy = "concat"\nbuckets = [4, 8]\n', encoding="utf-8")
     (root / "lacks.toml").write_text('[pack]\nstrategy = "concat"\n', encoding="utf-8")
     packtool.tokenize(root / "a.jsonl", root / "store")
     packtool.pack(root / "store", root / "packed", strategy="concat", sequence_length=4)
+    packtool.export(root / "store", root / "exported", format="nanogpt")
     return root
 
 
@@ -79,8 +80,9 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
     ("import_", {"inputs": "a.jsonl", "output": "o", "format": "jsonl"}, "Give tokenizer, so that ids and EOS"),
     ("stats", {"path": "store", "sequence_length": 4}, 'has no effect without compare. Add compare="all".'),
     ("show", {"path": "store", "row": 1}, "row: has no effect on token stores. Give document or find."),
-    ("find", {"path": "store", "overlap": ["store"], "record": "a:1"}, "has no effect with overlap, which"),
-    ("verify", {"path": "packed", "tokenizer": "x"}, "tokenizer: has no effect on packed datasets."),
+    ("find", {"path": "store", "record": ""}, "is not FILE:LINE. Write it like"),
+    ("verify", {"path": "store", "store": ["store"]}, "store: has no effect on token stores."),
+    ("verify", {"path": "exported", "store": ["store"]}, "store: has no effect on exports. Leave it out."),
     ("info", {"path": ""}, "PATH: an empty name. Give a path."),
     (
         "run",

@@ -105,7 +105,6 @@ def test_so_it_is_wherever_one_may_be_given(url: str, tmp_path: Path, shell: She
         ("verify", tmp_path, "--store", url),
         ("show", url, "--row", 0),
         ("find", url, "a"),
-        ("find", tmp_path, "--overlap", url),
         ("run", tmp_path / "run.toml", "-o", out),
         ("run", tmp_path / "run.toml", "-i", url, "-o", out),
         ("run", url),

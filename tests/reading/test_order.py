@@ -306,6 +306,20 @@ def test_row_lengths_in_turn(make: Make) -> None:
         Stream(blend, seed=3)
 
 
+def test_a_row_length_is_used_up_on_a_ramp(make: Make) -> None:
+    rows = make([8] * 10 + [16] * 5, rows={"strategy": "length-buckets", "buckets": [8, 16]}) / "rows"
+    stages: list[dict[str, Any]] = [
+        {"weights": {"8": 2, "16": 2}},
+        {"from": "96 tokens", "ramp": "128 tokens", "weights": {"8": 1, "16": 5}},
+        {"from": "144 tokens", "ramp": True, "weights": {"8": 1, "16": 2}},
+    ]
+    table = packtool.open(packtool.Blend({"all": rows}, stages, batch_tokens=16)).batches
+    assert sorted(table["bucket"].tolist()) == [8] * 5 + [16] * 5
+    none = packtool.Blend({"all": rows}, stages, batch_tokens=160)
+    with pytest.raises(UsageError, match="batch_tokens: a batch of 1 sample is more than the 0 of a pass"):
+        GlobalBatches(Stream(none, drop_rest=True))
+
+
 @pytest.mark.parametrize("rows", [0, 4000])
 @pytest.mark.parametrize("micro", [None, 16])
 def test_reading_ahead_changes_nothing_of_other_weights(sources: dict[str, Any], rows: int, micro: int | None) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from packtool.errors import UsageError
 from packtool.formats.fields import KINDS, KNOWN
-from packtool.support.spelling import flag
+from packtool.spelling import flag
 
 _NO_CONVERSATION = "no conversation: neither messages, conversations, nor prompt and completion"
 

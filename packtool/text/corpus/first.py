@@ -46,18 +46,12 @@ class FirstRecord(NamedTuple):
     unknown: str = ""  # where the first record is, if it has neither a text nor a conversation
 
 
-def held_by(files: Sequence[CorpusFile], text: str) -> FirstRecord:
-    """Tell by the first record of these files what they hold: a text, if it has the field `text`.
+def held_by_first(record: Mapping[str, Any] | None, text: str, where: str, files: Sequence[CorpusFile]) -> FirstRecord:
+    """Tell by their first record, None if there is none, what files hold: a text, if it has the field `text`.
 
     Raises:
         UsageError: it would be misread, or it is not clear which of its fields are meant.
     """
-    record, where = first_of(files)
-    return held_by_first(record, text, where, files)
-
-
-def held_by_first(record: Mapping[str, Any] | None, text: str, where: str, files: Sequence[CorpusFile]) -> FirstRecord:
-    """Tell what files hold by their first record, None if there is none; see `held_by`."""
     if record is not None:
         return held_by_record(record, text, where)
     if files and all(file.format in ("text", "lines") for file in files):
@@ -83,7 +77,7 @@ def held_by_record(record: Mapping[str, Any], text: str, where: str) -> FirstRec
     """Tell what a record holds.
 
     Raises:
-        UsageError: see `held_by`.
+        UsageError: see `held_by_first`.
     """
     if any(value is not None for value in values_at(record, Fields(text).document).values()):
         warned = _warn_of_both(record, text, where)
@@ -104,7 +98,7 @@ def _layouts(record: Mapping[str, Any], where: str) -> tuple[RecordLayout, ...]:
     """Return the layouts of a conversation that a record may have; none if it has none that is known.
 
     Raises:
-        UsageError: see `held_by`.
+        UsageError: see `held_by_first`.
     """
     odd = unread(record)
     if odd is not None:

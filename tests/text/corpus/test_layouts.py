@@ -14,7 +14,7 @@ import packtool
 from packtool.errors import DataError, UsageError
 from packtool.formats import fields
 from packtool.formats.token_store import TokenStore
-from packtool.support.spelling import as_typed
+from packtool.spelling import as_typed
 from packtool.text.conversations import layouts
 from packtool.text.conversations.layouts import known_layout
 from packtool.text.conversations.record import conversation_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import packtool
-from packtool.support.spelling import flag
+from packtool.spelling import flag
 from tests.shell import Shell
 from tests.stores import load
 from tests.text.tokenizing.runs import ASSET, documents, stored
