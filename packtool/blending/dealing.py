@@ -185,9 +185,6 @@ def _counts(due: npt.NDArray[Any], samples: int, room: I64) -> I64:
         samples: number of samples in the block.
         room: rows that each source has left.
 
-    Raises:
-        _NoRoom: the sources have fewer rows left than the block has samples.
-
     >>> _counts(np.array([2.4, 1.9, 0.7]), 5, np.array([9, 9, 9]))
     array([2, 2, 1])
     >>> _counts(np.array([2.4, 1.9, 0.7]), 5, np.array([9, 1, 9]))

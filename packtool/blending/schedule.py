@@ -201,9 +201,6 @@ def _stopped(lines: Sequence[_Line], names: Sequence[str], limits: Mapping[str, 
     Args:
         limits: number of rows after which a source stops.
         use_all: as in `Schedule`.
-
-    Raises:
-        Exhausted: all sources that could give rows have stopped.
     """
     left: list[Fraction | float] = [math.inf] * len(names)  # rows that each source may still give
     for number, name in enumerate(names):

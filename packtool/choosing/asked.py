@@ -137,12 +137,7 @@ def _recorded_names() -> dict[str, str]:
 
 
 def _held_out_of(dataset: Typed) -> dict[str, Any]:
-    """Return the options of the hold-out of a packed dataset.
-
-    Raises:
-        UsageError: it has none, or one whose bound was not recorded.
-        DataError: it is no packed dataset.
-    """
+    """Return the options of the hold-out of a packed dataset."""
     place = place_of(dataset)
     choice = manifests.read_as(place, PackedManifest).choice
     asked = NOTHING_ASKED

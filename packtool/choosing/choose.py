@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
-from packtool.choosing.account import StoreEpochs, counts_of, nothing_left, source_of
 from packtool.choosing.asked import NOTHING_ASKED, Asked
 from packtool.choosing.chosen import EVERYTHING, Chosen
 from packtool.choosing.documents import Codes, StoredDocuments
 from packtool.choosing.exclusions import Exclusions, read_exclusions
-from packtool.choosing.rules import leave_out, settled
+from packtool.choosing.rules import RULES, leave_out, settled
 from packtool.errors import UsageError
-from packtool.formats.schema import Choice, ChosenSource
-from packtool.formats.token_store import Corpus
+from packtool.formats.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut
+from packtool.formats.token_store import Corpus, TokenStore
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_part, parse_temperature
-from packtool.planning.arrays import IN_MEMORY, Arrays
-from packtool.planning.plan import I64, Mask
+from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
+from packtool.planning.plan import I64, Ints, Mask
 from packtool.planning.selecting.mixture import Passes, passes
 from packtool.planning.selecting.weights import (
     Weight,
@@ -31,6 +32,7 @@ from packtool.planning.selecting.weights import (
     shares_of,
     weights_in,
 )
+from packtool.support.sizes import plural
 
 
 def check_choice(options: DocumentOptions) -> Exclusions:
@@ -87,7 +89,7 @@ def choose_documents(
     # First, which documents may be packed; then, how often those of each store are.
     leave_out(asked, documents)
     here = [documents.of_store(number) for number in range(len(corpus.stores))]
-    counts = [counts_of(documents.codes[part], documents.lengths[part]) for part in here]
+    counts = [_counts_of(documents.codes[part], documents.lengths[part]) for part in here]
     mixture = _mixture(weights, counts, documents.names.shortest, asked, options)
     if asked.mix is not None:
         asked = replace(asked, mix=[store.asked for store in mixture])
@@ -99,31 +101,28 @@ def choose_documents(
             mixture[number].counted(lengths), _kept(codes, arrays), mixture[number].epochs, options.seed, arrays
         )
         chosen.append(taken)
-        sources.append(source_of(store, lengths, taken, counts[number], mixture[number]))
+        sources.append(_source_of(store, lengths, taken, counts[number], mixture[number]))
     if not sum(source.chosen_documents for source in sources):
-        raise nothing_left(documents, asked)
+        raise _nothing_left(documents, asked)
     return Chosen(Choice(options=asked.recorded(), sources=sources, documents=None), chosen)
 
 
 def _mixture(
     weights: Sequence[Weight], counts: Sequence[I64], names: Sequence[str], asked: Asked, options: DocumentOptions
-) -> list[StoreEpochs]:
+) -> list[_StoreEpochs]:
     """Compute how often each store is packed.
 
     Args:
         weights: of each store, as they were given.
-        counts: of the documents of each store, as `counts_of` returns them.
+        counts: of the documents of each store, as `_counts_of` returns them.
         names: of the stores.
-
-    Raises:
-        UsageError: more is asked of a store than it may give.
     """
     most = options.max_epochs
     if asked.tokens is None:
-        mixed: list[StoreEpochs] = []
+        mixed: list[_StoreEpochs] = []
         for weight, count, name in zip(weights, counts, names, strict=True):
             epochs = epochs_of(weight, int(count[0, 0]), int(count[1, 0]), name, most)
-            mixed.append(StoreEpochs(str(weight), epochs, by_documents=weight.unit == "documents"))
+            mixed.append(_StoreEpochs(str(weight), epochs, by_documents=weight.unit == "documents"))
         return mixed
     left = [int(count[1, 0]) for count in counts]
     if options.temperature is not None:
@@ -133,9 +132,75 @@ def _mixture(
     else:
         shares = shares_of(left)
     of_stores = epochs_of_shares(shares, left, names, asked.tokens, most or 1, stop=options.stop)
-    return list(map(StoreEpochs, map(str, shares), of_stores))
+    return list(map(_StoreEpochs, map(str, shares), of_stores))
 
 
 def _kept(codes: Codes, arrays: Arrays) -> Mask:
     """Mark the documents that no rule leaves out."""
     return arrays.filled(len(codes), np.bool_, lambda a, b: codes[a:b] == 0)
+
+
+def _counts_of(codes: Codes, lengths: Ints) -> I64:
+    """Count the documents of each code, and their tokens: (2, codes)."""
+    out = np.zeros((2, 1 + len(RULES)), np.int64)
+    for a, b in blocks(len(codes)):
+        out[0] += np.bincount(codes[a:b], minlength=out.shape[1])
+        out[1] += np.bincount(codes[a:b], weights=lengths[a:b], minlength=out.shape[1]).astype(np.int64)
+    return out
+
+
+@dataclass(frozen=True)
+class _StoreEpochs:
+    """How often a store is packed."""
+
+    asked: str  # epochs, a share or an amount, as the manifest records it
+    epochs: Fraction  # the epochs that follow from it
+    by_documents: bool = False  # a part of an epoch is measured in documents, else in tokens
+
+    def counted(self, lengths: Ints) -> Ints:
+        """Return the weight of each document in a part of an epoch: its tokens, or 1."""
+        if self.by_documents:
+            return np.broadcast_to(np.uint32(1), lengths.shape)
+        return lengths
+
+
+def _source_of(store: TokenStore, lengths: Ints, chosen: Passes, counts: I64, mixed: _StoreEpochs) -> ChosenSource:
+    """Account for one store: each of its documents is packed, or left out for one reason."""
+    kept, part = counts[:, 0], _counts_of(chosen.part.view(np.uint8), lengths)[:, 1]
+    different = kept if chosen.whole else part
+    packed = chosen.whole * kept + part
+    removed: dict[str, I64] = {}
+    for rule, count in zip(RULES, counts[:, 1:].T, strict=True):
+        removed[rule.reason] = removed.get(rule.reason, 0) + count
+    removed[NOT_DRAWN] = kept - different
+    return ChosenSource(
+        documents=store.documents,
+        tokens=store.tokens,
+        left_out={reason: LeftOut(*count.tolist()) for reason, count in removed.items() if count[0]},
+        asked=mixed.asked,
+        epochs=str(mixed.epochs),
+        chosen_documents=int(packed[0]),
+        chosen_tokens=int(packed[1]),
+        repeated_documents=int((packed - different)[0]),
+        repeated_tokens=int((packed - different)[1]),
+    )
+
+
+def _nothing_left(documents: StoredDocuments, asked: Asked) -> UsageError:
+    """Return the error for a choice that leaves nothing; it names the option that took the most."""
+    total = len(documents)
+    if not total:
+        return UsageError("nothing-chosen", "the stores hold no document", remedy="check the input of tokenize")
+    counts = _counts_of(documents.codes, documents.lengths)[0].tolist()
+    taking = "--mix" if asked.tokens is None else "--tokens"
+    flags = Counter(dict(zip([taking, *(rule.flag for rule in RULES)], counts, strict=True)))
+    [(flag, most), *others] = flags.most_common()
+    if flag == "--holdout" and asked.part == "holdout":
+        what = f"{asked.holdout} holds out none of the {plural(total, 'document')}"
+        return UsageError("nothing-chosen", what, remedy="hold out more, or a number of documents", where=flag)
+    what = f"leaves out {most:,} of {plural(total, 'document')}"
+    for other, count in others:
+        if count:
+            what += f", {other} {count:,}"
+    what += ", so none is left"
+    return UsageError("nothing-chosen", what, remedy="loosen it", where=flag)

@@ -97,9 +97,6 @@ def _by_file(entries: Mapping[str, int], where: str) -> dict[str, dict[int, int]
 
     Returns:
         For each file, the line of the list that names a record, by the record's number.
-
-    Raises:
-        DataError: an entry is something else.
     """
     wanted: dict[str, dict[int, int]] = {}
     for entry, line in entries.items():

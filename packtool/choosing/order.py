@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,17 +11,22 @@ import pyarrow.compute as pc
 
 from packtool.choosing.chosen import NO_GROUP, StoredOrder
 from packtool.choosing.documents import StoredDocuments
+from packtool.errors import UsageError
 from packtool.formats.columns import ReadField, mask_of, numbers_of
 from packtool.formats.token_store import TokenStore
 from packtool.options.kinds import shown
 from packtool.options.order import OrderKey
 from packtool.planning.plan import I64, Ints
 from packtool.planning.selecting.mixture import Passes
-from packtool.writing.sorting import DOCUMENT, sorted_documents
+from packtool.support.sizes import show_bytes
+
+_DOCUMENT = "document"  # name of the column that numbers documents
+_ORDERS = {False: "ascending", True: "descending"}
+_COPIES = 3  # of the keys in memory: as read, as sorted, and about as much while they are sorted
 
 
 def documents_in_order(
-    documents: StoredDocuments, chosen: Sequence[Passes] | None, keys: Sequence[OrderKey], memory: int, work: Path
+    documents: StoredDocuments, chosen: Sequence[Passes] | None, keys: Sequence[OrderKey], memory: int
 ) -> StoredOrder:
     """Sort the documents that are packed by the keys; documents with equal keys stay in the order of the stores.
 
@@ -32,29 +34,31 @@ def documents_in_order(
         chosen: of each store; None for all documents.
         keys: at least one.
         memory: bytes that the sort may take.
-        work: directory for what exceeds it.
 
     Raises:
-        UsageError: a store did not keep a field.
+        UsageError: a store did not keep a field; the keys take more memory.
         DataError: a value is not the number that it should be.
     """
-    packed = len(documents)
-    if chosen is not None:
-        packed = sum(int(np.count_nonzero(passes.taken)) for passes in chosen)
-    ordered: I64 = documents.arrays.empty(packed, np.int64)
+    tables: list[pa.Table] = []
+    needed = 0
+    for table in _tables(documents, chosen, keys):
+        tables.append(table)
+        needed += _COPIES * table.nbytes
+        if needed > memory:
+            what = f"the fields of the documents take more than the {show_bytes(memory)} that may be used to sort them"
+            remedy = "give more --memory, order by fewer or shorter fields, or sort the corpus before tokenizing"
+            raise UsageError("order-too-large", what, remedy=remedy, where="--order-by")
     groups: Ints = documents.arrays.filled(len(documents), np.int64, lambda a, b: NO_GROUP)
-    done, last = 0, _Last()
-    columns = [_columns_of(key) for key in keys]
-    descending: list[bool] = []
-    for key, count in zip(keys, columns, strict=True):
-        descending += [key.descending] * count
-    tables = partial(_tables, documents, chosen, keys)
-    for table in sorted_documents(tables, descending, memory, work, leading=columns[0]):
-        here = table[DOCUMENT].to_numpy()
-        ordered[done : done + len(here)] = here
-        done += len(here)
-        numbers = last.numbered(table.columns[:-1])
-        groups[here[: len(numbers)]] = numbers
+    if not tables:
+        return StoredOrder(keys[0].field, np.empty(0, np.int64), groups)
+    table = pa.concat_tables(tables)
+    order: list[tuple[str, str]] = []
+    for number, key in enumerate(keys):
+        order += [(name, _ORDERS[key.descending]) for name in _columns_of(number, key)]
+    table = table.take(pc.sort_indices(table, sort_keys=[*order, (_DOCUMENT, "ascending")]))  # null is last
+    ordered: I64 = table[_DOCUMENT].to_numpy()
+    numbers = _numbered(table.select(_columns_of(0, keys[0])).columns)
+    groups[ordered[: len(numbers)]] = numbers
     return StoredOrder(keys[0].field, ordered, groups)
 
 
@@ -68,51 +72,37 @@ def _tables(
             places = np.flatnonzero(chosen[portion.number].taken[portion.first : portion.last])
         if not len(places):
             continue
-        columns: list[Any] = []
-        for key in keys:
+        columns: dict[str, Any] = {}
+        for number, key in enumerate(keys):
             portion.store.require_kept(key.field, "--order-by", "order by other fields")
             values = portion.field(key.field).take(pa.array(places))
-            columns += _values(portion.store, key, values, portion.first + places)
-        names = [f"key {number}" for number in range(len(columns))]
-        yield pa.table([*columns, pa.array(portion.here.start + places)], [*names, DOCUMENT])
+            parts = _values(portion.store, key, values, portion.first + places)
+            columns |= zip(_columns_of(number, key), parts, strict=True)
+        yield pa.table({**columns, _DOCUMENT: pa.array(portion.here.start + places)})
 
 
-def _columns_of(key: OrderKey) -> int:
-    """Count the columns that a key is sorted by: a number is a float, and what whole numbers have beyond it."""
+def _columns_of(number: int, key: OrderKey) -> list[str]:
+    """Name the columns that a key is sorted by: a number is a float, and what whole numbers have beyond it."""
     if key.number:
-        return 2
-    return 1
+        return [f"key {number}", f"rest of key {number}"]
+    return [f"key {number}"]
 
 
-@dataclass
-class _Last:
-    """The last value that was numbered, among sorted values that come range after range."""
+def _numbered(columns: Sequence[Any]) -> I64:
+    """Number sorted values, equal ones alike; nulls, which are last, get no number.
 
-    value: Any = None  # None before the first
-    number: int = -1  # number of the value, from 0; -1 before the first
+    Args:
+        columns: that make the values together.
 
-    def numbered(self, columns: Sequence[Any]) -> I64:
-        """Number values, equal ones alike; nulls, which are last, get no number.
-
-        Args:
-            columns: that make the values together.
-
-        >>> last = _Last()
-        >>> last.numbered([pa.chunked_array([["a", "b"]])]), last.numbered([pa.chunked_array([["b", "c", None]])])
-        (array([0, 1]), array([1, 2]))
-        """
-        count = len(columns[0]) - columns[0].null_count
-        changed = np.zeros(count, np.bool_)
-        if not count:
-            return np.zeros(0, np.int64)
-        for column in columns:
-            known = column.slice(0, count)
-            changed[1:] |= mask_of(pc.not_equal(known.slice(1), known.slice(0, count - 1)))
-        changed[0] = [column[0].as_py() for column in columns] != self.value
-        numbers: I64 = self.number + np.cumsum(changed)
-        self.value = [column[count - 1].as_py() for column in columns]
-        self.number = int(numbers[-1])
-        return numbers
+    >>> _numbered([pa.chunked_array([["a", "b", "b", None]])])
+    array([0, 1, 1])
+    """
+    count = len(columns[0]) - columns[0].null_count
+    changed = np.zeros(count, np.bool_)
+    for column in columns:
+        before = column.slice(0, max(0, count - 1))
+        changed[1:] |= mask_of(pc.not_equal(column.slice(1, len(before)), before))
+    return np.cumsum(changed)
 
 
 def _values(store: TokenStore, key: OrderKey, values: Any, documents: I64) -> list[Any]:
@@ -120,9 +110,6 @@ def _values(store: TokenStore, key: OrderKey, values: Any, documents: I64) -> li
 
     Returns:
         The columns that they are sorted by.
-
-    Raises:
-        DataError: one can't be read as a number.
     """
     if not key.number:
         return [values.cast(pa.large_string())]  # of any size together

@@ -117,12 +117,7 @@ def write_corpus(
 
 
 def _keep(output: Output, corpus: Corpus, fields: Sequence[KeptField]) -> list[KeptColumn]:
-    """Write the columns that are kept of the documents of a corpus, and return their entries for the manifest.
-
-    Raises:
-        DataError: a value is no number, where numbers are wanted.
-        UsageError: a column has too many different values.
-    """
+    """Write the columns that are kept of the documents of a corpus, and return their entries for the manifest."""
     if not fields:
         return []
     from packtool.writing.kept_columns import kept_values  # it needs pyarrow, which most runs do without

@@ -116,11 +116,7 @@ def export(options: ExportArguments) -> ExportResult:
 
 
 def _choose(sources: Sequence[Place], options: ExportArguments) -> Chosen:
-    """Choose documents of stores.
-
-    Raises:
-        UsageError: documents of a packed dataset are chosen, which are packed already.
-    """
+    """Choose documents of stores."""
     exclusions = check_choice(options)
     if all(isinstance(manifests.read(source), StoreManifest) for source in sources):
         return choose_documents(Corpus(sources), options, exclusions)
@@ -170,11 +166,7 @@ def _write(output: Output, format: Format, contents: Contents, check: InputCheck
 
 
 def _require_counts(files: list[ExportedFile], whole: Contents | Part, where: str) -> None:
-    """Check that the counts of the written files add up to those of the source.
-
-    Raises:
-        DataError: they differ, which means a defect in packtool.
-    """
+    """Check that the counts of the written files add up to those of the source."""
     for name in ("sequences", "tokens"):
         total, expected = sum(getattr(file, name) for file in files), getattr(whole, name)
         if total != expected:

@@ -162,11 +162,7 @@ def _identity(files: Sequence[Path]) -> list[tuple[str, int, int]]:
 
 
 def _require_unchanged(files: Sequence[Path], identity: Sequence[tuple[str, int, int]]) -> None:
-    """Require that files are what they were before they were read: else the manifest would name others than were read.
-
-    Raises:
-        DataError: one has changed.
-    """
+    """Require that files are as they were before they were read: else the manifest would name others than were read."""
     for file, before, now in zip(files, identity, _identity(files), strict=True):
         if before != now:
             remedy = "import it when nothing writes to it any more, with --overwrite=True"

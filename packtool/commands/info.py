@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from packtool.commands.info_dataset import dataset_info, is_output, member_info
-from packtool.commands.info_texts import texts_info
-from packtool.commands.path_info import Info
+from packtool.commands.path_info import Info, free_name
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats.names import TOKENIZER
 from packtool.options.inspecting import InfoArguments
@@ -16,6 +17,8 @@ from packtool.options.signature import takes
 from packtool.places.local import LocalPlace
 from packtool.places.typed import place_of
 
+MOST_FILES = 10_000
+"""Most files to count in a directory."""
 _HEAD = 1024  # bytes of a file in which the first entries of a tokenizer.json lie
 
 
@@ -51,7 +54,7 @@ def _directory(path: Path) -> Info:
         worst = max(states, key=("whole", "unfinished", "damaged").index)
         counts = {"datasets": len(parts), "whole": states.count("whole")}
         return Info(path, "directory of datasets", worst, counts, parts=parts)
-    return texts_info(path)
+    return _not_written(path)
 
 
 def _part(path: Path) -> Info:
@@ -68,15 +71,11 @@ def _file(path: Path) -> Info:
         return _toml(path)
     if path.name == TOKENIZER or _begins_as_tokenizer(path):
         return _tokenizer(path)
-    return member_info(path) or texts_info(path)
+    return member_info(path) or _not_written(path)
 
 
 def _toml(path: Path) -> Info:
-    """Describe a blend, or the configuration of a run.
-
-    Raises:
-        UsageError: it is not valid TOML, or has an error.
-    """
+    """Describe a blend, or the configuration of a run."""
     from packtool.blending.blend import Blend
     from packtool.commands.run import stages
     from packtool.config import read
@@ -109,3 +108,21 @@ def _tokenizer(path: Path) -> Info:
     from packtool.commands.info_tokenizer import tokenizer_info  # encoders, which others do without
 
     return tokenizer_info(path)
+
+
+def _not_written(path: Path) -> Info:
+    """Describe a file or directory by names and sizes; what is read of it, a dry run of `tokenize` says."""
+    files = [path]
+    if path.is_dir():
+        files = list(islice(filter(Path.is_file, path.rglob("*")), MOST_FILES))
+    if not files:
+        following = [f"packtool tokenize corpus.jsonl -o {shlex.quote(str(path))}"]
+        return Info(path, "empty directory", "unknown", next=following)
+    kinds = Counter("".join(child.suffixes[-2:]) or "no suffix" for child in files)
+    facts = {
+        "files": len(files),
+        "bytes": sum(child.stat().st_size for child in files),
+        "kinds": ", ".join(f"{count} {suffix}" for suffix, count in kinds.most_common(5)),
+    }
+    command = f"packtool tokenize {shlex.quote(str(path))} -o {free_name('tokens')}"
+    return Info(path, "not written by packtool", "unknown", facts, next=[f"{command} --dry-run", command])

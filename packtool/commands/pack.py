@@ -7,6 +7,7 @@ the memory.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -18,22 +19,31 @@ from packtool.commands.corpus_rows import write_corpus
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job, index_names
 from packtool.commands.pack_recipe import PackRecipe
 from packtool.commands.places import require_distinct, warn_of_scatter
-from packtool.commands.planned_size import MOST_DOCUMENTS, planned_size
 from packtool.commands.whole_conversations import longest_conversation, require_fit
+from packtool.formats.names import CATEGORY, LOSS, NUMBER, OFFSET, SEGMENT
 from packtool.formats.schema import Options
 from packtool.formats.token_store import Corpus
 from packtool.options.pack import PackArguments
 from packtool.options.signature import takes
 from packtool.outputs.output import Output
+from packtool.places.npy import HEADER_BYTES
 from packtool.planning.arrays import Arrays
 from packtool.planning.plan import Plan
+from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.report.choice_words import left_out_of
 from packtool.support.temporary import temporary_directory
 from packtool.warnings import warn
 from packtool.writing.kept_columns import require_columns
+from packtool.writing.layout import BATCH_TOKENS, Layout
 from packtool.writing.planning import planned
+from packtool.writing.shards import rows_per_shard
 
 log = logging.getLogger(__name__)
+
+MOST_DOCUMENTS = 10_000_000
+"""Documents that a dry run plans: seconds of work."""
+_OF_A_DOCUMENT = 4  # bytes of a document's length
+_CHOSEN = 8  # bytes of the number of a document in its store, where documents were chosen
 
 
 @takes(PackArguments)
@@ -56,7 +66,7 @@ def pack(options: PackArguments) -> DatasetResult:
         record = recipe.recorded(corpus.tokenizer)
         with job.budget.arrays_for(corpus.documents, work) as arrays:
             # Before the output is opened: the key depends on it, such as on a hold-out of a number of documents.
-            chosen = _choose(job, recipe, corpus, work, arrays)
+            chosen = _choose(job, recipe, corpus, arrays)
             key = job.key(recipe.strategy.name, record, recipe.shuffle, *chosen.options, *recipe.kept)
             with job.open_output(key) as output:
                 if output.finished:
@@ -73,11 +83,10 @@ def _warn_of_empty(corpus: Corpus) -> None:
             warn("no-documents", what, remedy=remedy, where=str(store.place))
 
 
-def _choose(job: DatasetJob, recipe: PackRecipe, corpus: Corpus, work: Path, arrays: Arrays) -> Chosen:
+def _choose(job: DatasetJob, recipe: PackRecipe, corpus: Corpus, arrays: Arrays) -> Chosen:
     """Choose the documents to pack, and put them in the order that is asked for.
 
     Args:
-        work: directory for what exceeds the memory granted.
         arrays: allocates arrays as long as the corpus.
     """
     longest = longest_conversation(corpus, recipe)
@@ -88,7 +97,7 @@ def _choose(job: DatasetJob, recipe: PackRecipe, corpus: Corpus, work: Path, arr
     from packtool.choosing.order import documents_in_order  # reads with Arrow, which takes a while to load
 
     memory = job.budget.memory
-    order = documents_in_order(StoredDocuments(corpus, arrays), chosen.passes, recipe.ordered_by, memory, work)
+    order = documents_in_order(StoredDocuments(corpus, arrays), chosen.passes, recipe.ordered_by, memory)
     return replace(chosen, order=order)
 
 
@@ -119,7 +128,7 @@ def _preview(
         return DatasetResult.previewed(output, job.options, known, unknown=unknown, left_out=left_out)
     scratch.mkdir()  # the output of a dry run has no scratch directory
     with _plan(job, recipe, corpus, chosen, scratch) as plans:
-        written = planned_size(corpus, plans, recipe)
+        written = _planned_size(corpus, plans, recipe)
         return DatasetResult.previewed(output, job.options, known, written=written, left_out=left_out)
 
 
@@ -148,3 +157,65 @@ def _write(
             chosen=chosen,
             facts={"planned": seconds},
         )
+
+
+def _planned_size(corpus: Corpus, plans: Sequence[Plan], recipe: PackRecipe) -> dict[str, int]:
+    """Count the rows and tokens that `pack` would write, padding included, and the bytes of its arrays and of the
+    tokenizer's files.
+
+    Returns:
+        rows, tokens and bytes; these but for the manifest, the report, and the names of categories.
+    """
+    shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
+    order = recipe.shuffle
+    if order is not None:
+        shuffles = atom_shuffles(plans, seed=order.seed, epoch=order.epoch)
+    rows = tokens = 0
+    size = sum(entry.bytes for entry in corpus.stores[0].manifest.tokenizer_files)
+    for plan, shuffle in zip(plans, shuffles, strict=True):
+        rows += plan.rows
+        tokens += plan.rows * plan.sequence_length
+        size += _bucket_bytes(corpus, plan, shuffle, recipe)
+    if recipe.options.segments:
+        size += _array_bytes(corpus.documents, _OF_A_DOCUMENT)
+        if corpus.chosen is not None:
+            size += _array_bytes(corpus.documents, _CHOSEN)
+    for field in recipe.kept:
+        value = NUMBER if field.number else CATEGORY
+        size += _array_bytes(corpus.documents, value.itemsize)
+    return {"rows": rows, "tokens": tokens, "bytes": size}
+
+
+def _array_bytes(items: int, item_bytes: int) -> int:
+    return HEADER_BYTES + items * item_bytes
+
+
+def _bucket_bytes(corpus: Corpus, plan: Plan, shuffle: AtomShuffle | None, recipe: PackRecipe) -> int:
+    """Count the bytes of the shards of a plan's rows."""
+    order = None
+    if shuffle is not None:
+        order = shuffle.order()
+    layout = Layout(plan, order)
+    size, step = 0, rows_per_shard(plan, recipe.options.shard_tokens)
+    for first in range(0, plan.rows, step):
+        last = min(first + step, plan.rows)
+        tokens = (last - first) * plan.sequence_length
+        if not recipe.options.index_only:
+            size += _array_bytes(tokens, corpus.dtype.itemsize)
+            size += corpus.has_loss * _array_bytes(tokens, LOSS.itemsize)
+        if recipe.options.segments:
+            size += _array_bytes(_count_segments(layout, first, last), SEGMENT.itemsize)
+            size += _array_bytes(last - first + 1, OFFSET.itemsize)
+        atoms = layout.atoms(first, last)
+        if atoms is not None:
+            size += _array_bytes(len(atoms), OFFSET.itemsize)
+    return size
+
+
+def _count_segments(layout: Layout, first: int, last: int) -> int:
+    """Count the segments of rows, some at a time."""
+    count = 0
+    step = max(1, BATCH_TOKENS // layout.plan.sequence_length)
+    for begin in range(first, last, step):
+        count += len(layout.segments(begin, min(begin + step, last)).document)
+    return count

@@ -105,11 +105,7 @@ def places_to_write_from(options: Writing, *given: Typed | Sequence[Typed]) -> I
 
 
 def _staging_cache(options: Writing, stores: Sequence[Place]) -> Cache:
-    """Make the directory that inputs are copied to until a command ends: all where they fit, else some at a time.
-
-    Raises:
-        UsageError: there is too little room for as many shards as are read at the same time.
-    """
+    """Make the directory that inputs are copied to until a command ends: all where they fit, else some at a time."""
     root = cache_directory() if options.staging is None else Path(options.staging)
     directory = root / "inputs" / xxhash.xxh3_64_hexdigest("\n".join(sorted(map(str, stores))).encode())
     if not isinstance(options, MovingRows):

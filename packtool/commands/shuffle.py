@@ -102,11 +102,7 @@ def _require_kind(method: Method, manifest: Manifest, where: str) -> None:
 
 
 def _require_atoms(dataset: PackedDataset, atom_size: int | None) -> None:
-    """Make sure that the dataset still has its atoms, or can have others.
-
-    Raises:
-        UsageError: naming the command that can do it.
-    """
+    """Make sure that the dataset still has its atoms, or can have others."""
     manifest = dataset.manifest
     if manifest.shuffle is not None and manifest.shuffle.method == "partial":
         raise UsageError(
@@ -157,11 +153,7 @@ def _with_batches(
 
 
 def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remainder: str) -> DatasetResult:
-    """Write the rows of one epoch.
-
-    Raises:
-        UsageError: there are too few tokens for one batch, or rows would cut conversations.
-    """
+    """Write the rows of one epoch."""
     assert record.batch_size is not None
     assert isinstance(job.options, ShuffleArguments)
     corpus, short_rows, lanes = Corpus(job.inputs), remainder == "pad", record.batch_size
@@ -202,11 +194,7 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
 
 
 def _require_texts(corpus: Corpus) -> None:
-    """Refuse stores of conversations, which the partial shuffle would cut.
-
-    Raises:
-        UsageError: naming the first of them.
-    """
+    """Refuse stores of conversations, which the partial shuffle would cut."""
     for store in corpus.stores:
         if store.manifest.conversations:
             what = f"the partial shuffle cuts documents wherever a row ends, and {store.place} holds conversations"

@@ -110,11 +110,7 @@ def store_report(
 
 
 def _conversations(corpus: Corpus, options: StatsArguments, tried: Sequence[Candidate]) -> npt.NDArray[np.bool_] | None:
-    """Mark the documents that are conversations; None if there are none, or nothing is compared.
-
-    Raises:
-        UsageError: `--too-long` for a store without conversations.
-    """
+    """Mark the documents that are conversations; None if there are none, or nothing is compared."""
     conversations = [store.manifest.conversations for store in corpus.stores]
     if not any(conversations):
         refuse(options, ("too_long",), "no store holds conversations", "leave it out; --max-tokens leaves out texts")
@@ -124,11 +120,7 @@ def _conversations(corpus: Corpus, options: StatsArguments, tried: Sequence[Cand
 
 
 def _keeping_whole(tried: Sequence[Candidate], options: StatsArguments) -> list[Candidate]:
-    """Leave out strategies that cut documents which fit a row, since `pack` does not do that to conversations.
-
-    Raises:
-        UsageError: one of them was named.
-    """
+    """Leave out strategies that cut documents which fit a row, since `pack` does not do that to conversations."""
     for candidate in tried:
         if candidate.strategy.name not in KEEPING and candidate.strategy.name in without_repeats(options.compare):
             raise cut_by(candidate.strategy, "these are conversations", "--compare")

@@ -145,11 +145,7 @@ def _collecting(problems: list[PacktoolError]) -> Iterator[None]:
 
 
 def _of_dataset(problem: DataError) -> DataError:
-    """Return a problem of the dataset.
-
-    Raises:
-        DataError: the store does not answer. That says nothing about the dataset, and every file would be waited for.
-    """
+    """Return a problem of the dataset; raise that of a store that does not answer, which every file would wait for."""
     if problem.code in ("store-unreachable", "store-denied"):
         raise problem
     return problem
@@ -211,12 +207,7 @@ def _check_ids(ids: npt.NDArray[Any], vocab_size: int, where: str) -> None:
 
 
 def _check_packed(dataset: PackedDataset, stores: Sequence[Place]) -> None:
-    """Check everything beyond files and ids, and compare tokens with the stores that are given.
-
-    Raises:
-        DataError: the first thing that is wrong.
-        UsageError: stores are given, but the dataset has no segments to compare them by.
-    """
+    """Check everything beyond files and ids, and compare tokens with the stores that are given."""
     written = _written_report(dataset)
     dataset.batches()
     dataset.chosen()
@@ -417,9 +408,6 @@ def _check_once(dataset: PackedDataset) -> None:
 
     The documents' tokens, one after the other, are a line, and segments are intervals of it: no two may overlap. They
     are compared some millions at a time, so memory stays bounded and the segment table is read again.
-
-    Raises:
-        DataError: naming a document.
     """
     starts = offsets_of(np.asarray(dataset.lengths()))
     segments = sum(map(sum, (bucket.segment_counts for bucket in dataset.buckets)))

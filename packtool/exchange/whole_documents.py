@@ -258,11 +258,7 @@ class _Block:
             raise bad_mask(f"column {name} has a value that is no number", self.place(row))
 
     def numbers(self, name: str) -> I64:
-        """Return a column of whole numbers: (tokens).
-
-        Raises:
-            DataError: a value is no whole number.
-        """
+        """Return a column of whole numbers: (tokens)."""
         values = self.columns[name].values
         with np.errstate(invalid="ignore"):  # what has no whole number is refused below
             numbers = values.astype(np.int64)
@@ -270,11 +266,7 @@ class _Block:
         return numbers
 
     def counted(self, name: str) -> I64:
-        """Return a column of whole numbers from 0: (tokens).
-
-        Raises:
-            DataError: a value is not a whole number from 0.
-        """
+        """Return a column of whole numbers from 0: (tokens)."""
         numbers = self.numbers(name)
         self._require(numbers >= 0, name, "has the value {}, which is below 0")
         return numbers
@@ -292,11 +284,7 @@ class _Block:
         raise DataError("bad-mask", what, remedy=remedy, where=self.place(row))
 
     def begins(self, keys: I64, kept: Bools) -> Bools:
-        """Return whether a document begins at each token: where its key differs from the last one, or after padding.
-
-        Raises:
-            DataError: a document comes back after others, or after padding.
-        """
+        """Return whether a document begins at each token: where its key differs from the last one, or after padding."""
         before = np.append(False, kept[:-1])
         same = np.append(False, (keys[1:] == keys[:-1]) & (self.row[1:] == self.row[:-1]))
         begins: Bools = kept & ~(before & same)

@@ -109,11 +109,7 @@ def _bad(declaration: Declared, what: str, remedy: str) -> UsageError:
 
 
 def _require_unicode(declaration: Declared, value: Any) -> None:
-    """Refuse text that is not UTF-8, as which bytes of the command line may come: only names of files may have it.
-
-    Raises:
-        UsageError: naming the option.
-    """
+    """Refuse text that is not UTF-8, as which bytes of the command line may come: only names of files may have it."""
     kind = declaration.option.kind
     if kind in (*OF_PLACES, GLOBS, LOCATION, WHERE):  # WHERE says more
         return

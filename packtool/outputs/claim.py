@@ -257,12 +257,7 @@ def _output(place: Place, state: State, options: Writing) -> Output:
 
 
 def _decided(output: Output, options: Writing) -> There:
-    """Look at an output, set its `way` to what the run does there, and return what lies there.
-
-    Raises:
-        UsageError: it may not write there.
-        DataError: it can't; a file of the finished dataset is gone.
-    """
+    """Look at an output, set its `way` to what the run does there, and return what lies there."""
     place = output.place
     if isinstance(place, LocalPlace):
         if place.path.exists() and not place.path.is_dir():
@@ -400,11 +395,7 @@ def _clear_scratch(output: Output) -> None:
 
 
 def _require_apart(place: Place, options: Writing, inputs: Iterable[Path | str]) -> None:
-    """Refuse `overwrite` together with `resume`, and an output that overlaps an input, whatever lies at the output.
-
-    Raises:
-        UsageError: it overlaps an input; both `overwrite` and `resume`.
-    """
+    """Refuse `overwrite` together with `resume`, and an output that overlaps an input, whatever lies at the output."""
     if options.overwrite and options.resume:
         raise UsageError("overwrite-and-resume", "--overwrite and --resume exclude each other", remedy="give one")
     _refuse_overlap(place, inputs)
@@ -502,11 +493,7 @@ def _leftovers(there: There) -> bool:
 
 
 def _require_ours(place: Place, there: There) -> None:
-    """Refuse to remove anything but the files of a readable dataset, or of unfinished work of packtool.
-
-    Raises:
-        UsageError: naming a file that packtool did not write, as far as that can be told.
-    """
+    """Refuse to remove anything but the files of a readable dataset, or of unfinished work of packtool."""
     known: set[str] = set()
     if isinstance(there, Finished):
         known = _known(place)
@@ -520,11 +507,7 @@ def _require_ours(place: Place, there: There) -> None:
 
 
 def _known(place: Place) -> set[str]:
-    """Return the names of all files of a finished output.
-
-    Raises:
-        UsageError: its manifest can't be read.
-    """
+    """Return the names of all files of a finished output."""
     try:
         return {entry.name for entry in listed_files(manifests.read(place))} | {manifests.RUN, manifests.MANIFEST}
     except PacktoolError as error:

@@ -64,11 +64,7 @@ def take(directory: Path, command: str, where: str) -> Lock:
 
 
 def _flock(handle: int, where: str) -> None:
-    """Lock an open file without waiting; warn if the file system has no locks.
-
-    Raises:
-        DataError: another run holds it.
-    """
+    """Lock an open file without waiting; warn if the file system has no locks."""
     holder = os.pread(handle, 1 << 10, 0).decode(errors="replace").strip()
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

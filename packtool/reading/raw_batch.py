@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from packtool.planning.plan import I64, Segments, offsets_of, ranges
+from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of, ranges
 from packtool.reading.batch import FIELDS, IGNORED, Batch, longest, make_batch
 from packtool.reading.column_fields import Values
 from packtool.reading.rows import RowArray
-from packtool.reading.stores import stores_of
 
 
 class RawBatch(NamedTuple):
@@ -42,7 +41,7 @@ class RawBatch(NamedTuple):
         if self.source is not None:
             batch["source"] = np.full((len(self.source), length), self.source[:, None])  # faster than np.repeat
         elif self.segments is not None:
-            batch["source"] = stores_of(self.segments, self.documents, self.tokens.shape)[:, :length]
+            batch["source"] = _stores_of(self.segments, self.documents, self.tokens.shape)[:, :length]
         return batch
 
     def split(self, rows: Sequence[int]) -> list[RawBatch]:
@@ -149,3 +148,23 @@ def _whole(rows: int, length: int) -> Segments:
     """Return the segments of rows that are one segment each."""
     zeros = np.zeros(rows, np.int64)
     return Segments(zeros, zeros, np.full(rows, length), zeros, np.arange(rows + 1))
+
+
+def _stores_of(segments: Segments, documents: Sequence[int], shape: tuple[int, ...]) -> npt.NDArray[np.int32]:
+    """Return the numbers of the stores that tokens are from, -1 for padding; an inserted EOS belongs to its document.
+
+    Args:
+        segments: of the rows.
+        documents: number of documents in each store; they are numbered through all stores.
+        shape: (rows, tokens in a row).
+
+    >>> one = np.array
+    >>> two = Segments(one([1, 4, -2, -1]), one([0, 0, 0, 0]), one([2, 1, 1, 2]), one([0, 0, 0, 0]), one([0, 4]))
+    >>> _stores_of(two, [3, 5], (1, 6)).tolist()
+    [[0, 0, 1, 1, -1, -1]]
+    """
+    store = np.searchsorted(offsets_of(np.array(documents, np.int64)), segments.document, side="right") - 1
+    store[segments.document == PADDING] = -1
+    # The last segment before it that is no inserted EOS.
+    named = np.where(segments.document == INSERTED_EOS, 0, np.arange(len(store)))
+    return np.repeat(store[np.maximum.accumulate(named)].astype(np.int32), segments.length).reshape(shape)

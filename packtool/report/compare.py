@@ -110,11 +110,7 @@ def candidates(
 
 
 def _known(names: Sequence[str]) -> list[str]:
-    """Return the strategies that are named, each once; all of them where that is asked for.
-
-    Raises:
-        UsageError: there is no such strategy.
-    """
+    """Return the strategies that are named, each once; all of them where that is asked for."""
     if ALL in names:
         return list(STRATEGIES)
     for name in names:

@@ -109,9 +109,6 @@ def _lines(path: Path, statements: Iterable[tuple[int, str]]) -> dict[tuple[Key,
     >>> _lines(Path("a.toml"), _statements("[a.b]\\nx = 1\\n[[c]]\\ny = {z = 2}\\n[[c]]\\n"))
     {('a',): 1, ('a', 'b'): 1, ('a', 'b', 'x'): 2, ('c',): 3, ('c', 0): 3, ('c', 0, 'y'): 4, ('c', 0, 'y', 'z'): 4, \
 ('c', 1): 5}
-
-    Raises:
-        UsageError: a statement is beyond the limits of `tomllib`.
     """
     lines: dict[tuple[Key, ...], int] = {}
     counted: dict[tuple[Key, ...], int] = {}

@@ -107,11 +107,7 @@ def _require_stores(dataset: Place, manifest: PackedManifest, places: Sequence[P
 
 
 def _named(name: str, dataset: Place) -> Place:
-    """Return the place of a store that a dataset's manifest names, read through the cache of the dataset if any.
-
-    Raises:
-        DataError: it is not in the directory that holds the dataset, or a link there leads elsewhere.
-    """
+    """Return the place of a store that a dataset's manifest names, read through the cache of the dataset if any."""
     if isinstance(dataset, LocalPlace):
         held = dataset.path.resolve()
         path = held if is_remote(name) else Path(os.path.normpath(held / name))

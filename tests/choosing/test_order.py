@@ -85,15 +85,14 @@ def some_keys(draw: random.Random) -> list[str]:
 
 
 @pytest.mark.parametrize("cases", [30, pytest.param(2000, marks=pytest.mark.slow)])
-def test_the_order_is_that_of_sorted(stores: list[Path], tmp_path: Path, cases: int) -> None:
+def test_the_order_is_that_of_sorted(stores: list[Path], cases: int) -> None:
     documents, draw = StoredDocuments(Corpus(stores)), random.Random(cases)
     for _ in range(cases):
         keys, share = some_keys(draw), draw.choice([0.05, 0.5, 1])
         taken = [np.array([draw.random() < share for _ in part]) for part in RECORDS]
         taken[0][0] = True
         passes = [Passes(some, draw.choice([1, 2]), np.zeros_like(some)) for some in taken]
-        memory = draw.choice([1 << 30, 3000, 400])
-        found = documents_in_order(documents, passes, order_keys(keys), memory, tmp_path)
+        found = documents_in_order(documents, passes, order_keys(keys), 1 << 30)
         wanted = by_definition(np.flatnonzero(np.concatenate(taken)).tolist(), keys)
         assert found.documents.tolist() == wanted, keys
         first = order_keys(keys)[0]
@@ -102,6 +101,12 @@ def test_the_order_is_that_of_sorted(stores: list[Path], tmp_path: Path, cases: 
         assert [number == NO_GROUP for number in numbers] == [every[n] is None for n in wanted]
         pairs = {(number, every[n]) for number, n in zip(numbers, wanted, strict=True) if number != NO_GROUP}
         assert len(pairs) == len({number for number, _ in pairs}) == len({value for _, value in pairs})
+
+
+def test_keys_that_take_more_memory_are_refused(stores: list[Path]) -> None:
+    documents = StoredDocuments(Corpus(stores))
+    with pytest.raises(PacktoolError, match="take more than the 100 B that may be used to sort them"):
+        documents_in_order(documents, None, order_keys(["repo"]), 100)
 
 
 def documents_of(dataset: PackedDataset) -> list[int]:

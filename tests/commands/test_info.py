@@ -14,7 +14,7 @@ from tokenizers import AddedToken
 
 import packtool
 from packtool.cli import run
-from packtool.commands import info_texts
+from packtool.commands import info
 from packtool.formats.manifest import sealed, unsealed
 from packtool.warnings import PacktoolWarning
 from tests.interrupting import flip, interrupted
@@ -216,7 +216,7 @@ def test_an_unfinished_directory_without_files_is_no_output(here: Path, shell: S
 
 
 def test_directories_do_not_hide_files(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(info_texts, "MOST_FILES", 5)
+    monkeypatch.setattr(info, "MOST_FILES", 5)
     for number in range(9):
         (here / "d" / str(number)).mkdir(parents=True)
     (here / "d" / "8" / "a.jsonl").write_text('{"text": "a"}\n')

@@ -213,11 +213,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
 
 
 def _require_as_said(path: Path, shard: _Shard) -> None:
-    """Require that a file has the version, size and hashes in its index.
-
-    Raises:
-        DataError: it is not.
-    """
+    """Require that a file has the version, size and hashes in its index."""
     if (shard.format, shard.version) != ("mds", 2):
         raise damaged(path, f"version {shard.version} of {shard.format} can't be read")
     said = shard.raw_data
@@ -229,11 +225,7 @@ def _require_as_said(path: Path, shard: _Shard) -> None:
 
 
 def _require_contents(path: Path, shard: _Shard, count: int, columns: _Columns) -> None:
-    """Require that a shard has the samples and columns in its index.
-
-    Raises:
-        DataError: it has not.
-    """
+    """Require that a shard has the samples and columns in its index."""
     if shard.samples != count:
         raise damaged(path, f"has {count} samples, but its index says {shard.samples}")
     for name in _COLUMNS:

@@ -54,11 +54,7 @@ def bare_ids(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
 
 
 def _numpy_header(path: Path) -> tuple[np.dtype[Any], int]:
-    """Return the type of the ids of a NumPy file, and the byte at which they begin.
-
-    Raises:
-        DataError: its header is damaged, or it holds something else than one sequence of whole numbers.
-    """
+    """Return the type of the ids of a NumPy file, and the byte at which they begin."""
     with path.open("rb") as file:
         try:
             version = np.lib.format.read_magic(file)

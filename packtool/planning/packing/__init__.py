@@ -122,11 +122,7 @@ def check(strategy: Strategy, options: PackOptions) -> None:
 
 
 def _require_multiples(strategy: Strategy, options: PackOptions) -> None:
-    """Refuse rows and atoms that are not multiples of the document multiple.
-
-    Raises:
-        UsageError: naming the nearest multiple.
-    """
+    """Refuse rows and atoms that are not multiples of the document multiple."""
     multiple, accepts = options.multiple, strategy.accepts
     sizes = [("--buckets", size) for size in options.buckets if "buckets" in accepts]
     sizes += [("--sequence-length", options.row_length)] if "sequence_length" in accepts else []

@@ -15,7 +15,7 @@ from packtool.text.encoding.encoders import Encode, EncoderRecipe, ReferenceEnco
 from packtool.text.encoding.families import Shape
 from packtool.text.encoding.load import FoundTokenizer
 from packtool.text.encoding.long_texts import cut_of
-from packtool.text.encoding.odd_files import odd
+from packtool.text.encoding.spec import repeated_merge
 from packtool.text.encoding.verify import Verified, probes
 
 
@@ -32,6 +32,7 @@ FAST = {
 }
 """The best encoder first."""
 ENCODERS = ("auto", "tokenizers", *FAST)
+_GAPS = 1 << 16  # ids without an entry that any file may have: libraries allocate tables up to the largest id
 LITTLE = 3 << 18
 """Bytes of text below which the reference encodes alone: it is done before a fast encoder would be loaded and probed.
 The ids are the same by what a fast encoder is held to. Measured on prose and code: both take as long at 0.9 MB (p50k)
@@ -68,7 +69,7 @@ def choose_encoder(
     if wanted == "auto" and text_bytes is not None and text_bytes < LITTLE:
         return recipe(encoder="tokenizers", why="a faster encoder is loaded only for more text", shape=Shape())
     kind = spec["model"].get("type")
-    strange = odd(spec, tokenizer.vocab, tokenizer.data) if kind == "BPE" else ""
+    strange = _odd(spec, tokenizer.vocab, tokenizer.data) if kind == "BPE" else ""
     reasons: list[str] = []
     fitting: list[EncoderRecipe] = []
     for name in FAST if wanted == "auto" else [wanted]:
@@ -105,3 +106,35 @@ def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
     encoder = Verified(FAST[recipe.encoder].load(data, recipe, reference), reference, recipe)
     encoder.require(probes(recipe.added_tokens))
     return encoder
+
+
+def _odd(spec: Mapping[str, Any], vocab: Mapping[str, int], data: bytes) -> str:
+    """Describe what two libraries may read in two ways in a tokenizer.json; empty if there is nothing.
+
+    No trainer writes such files. They are made by hand, or by conversions that drop an entry and leave the ids.
+
+    Args:
+        spec: parsed.
+        vocab: every token's id, as `tokenizers` gives it.
+        data: the file.
+
+    >>> _odd({"model": {}, "added_tokens": [{"content": "<x>", "id": 7}]}, {"a": 0, "<x>": 1}, b"{}")
+    "its added token '<x>' has the id 7 in the file, and 1 in use"
+    """
+    added = spec.get("added_tokens") or ()
+    contents = [token["content"] for token in added]
+    moved = [token for token in added if token.get("id") != vocab.get(token["content"])]
+    largest = max(vocab.values(), default=0)
+    if largest > 4 * len(vocab) + _GAPS:
+        return f"its largest id is {largest:,}, of {len(vocab):,} entries"
+    if len(set(vocab.values())) < len(vocab):
+        return "two of its entries have one id"
+    if "" in contents or len(set(contents)) < len(contents):
+        return "an added token is empty, or given twice"
+    if moved:
+        text, number = moved[0]["content"], moved[0].get("id")
+        return f"its added token {text!r} has the id {number} in the file, and {vocab.get(text)} in use"
+    merge = repeated_merge(data)
+    if merge is not None:
+        return f"its merge {merge!r} is given twice"
+    return ""
