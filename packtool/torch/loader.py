@@ -88,6 +88,7 @@ class Loader:
         rows: number of samples that each source of a blend has given so far, by name; for a dataset all samples, by "".
         left_out: number of rows of a pass, of every length, that fill no global batch.
         labels: the kind of labels of its batches, ``next`` or ``same``; their type shows it, too.
+        counts_targets: batches have the field `global_targets`.
         sources: names of the sources of a blend, or of the token stores that a dataset was packed from; `source` in a
             batch is a place in this list.
         columns: kept columns of documents by name (`pack --keep`), which `fields` may ask for as `column.NAME`: for a
@@ -131,8 +132,8 @@ class Loader:
             what, remedy = "has no effect with drop_last: ranks have equally many rows", "give drop_last=False with it"
             raise UsageError("bad-option", what, remedy=remedy, where="fill")
         self._rank, self._world_size = rank, world_size
-        self._counts_targets = fields is not None and GLOBAL_TARGETS in fields
-        if self._counts_targets:
+        self.counts_targets = fields is not None and GLOBAL_TARGETS in fields
+        if self.counts_targets:
             fields = [name for name in fields or () if name != GLOBAL_TARGETS]
         self._samples = Samples(
             source,
@@ -178,7 +179,7 @@ class Loader:
             position.require_unmoved(generation)
             if micro_batch.filled:
                 ignore_last(batch, micro_batch.filled)
-            if self._counts_targets:
+            if self.counts_targets:
                 # Only the first of a global batch differs, which counts as consumed with its last micro-batch.
                 if micro_batch.ahead != counted:
                     counted = micro_batch.ahead
