@@ -343,7 +343,8 @@ def test_a_worker_that_does_not_see_the_inputs(corpus: Path, tmp_path: Path, com
         ("tokenizers", "", r"worker on \S+ can't import what it needs \(it is broken\)"),
     ],
 )
-def test_a_broken_worker_is_named(broken: str, before: str, said: str, corpus: Path, tmp_path: Path) -> None:
+def test_a_broken_worker_is_named(broken: str, before: str, said: str, tmp_path: Path) -> None:
+    file = write_records(tmp_path / "a.jsonl", [{"text": f"some words {number}"} for number in range(20_000)])
     if broken:
         (tmp_path / f"{broken}.py").write_text("raise ImportError('it is broken')")
     command = f'export PYTHONPATH="{tmp_path}"; {before or "true"}; exec "$@"'
@@ -351,7 +352,7 @@ def test_a_broken_worker_is_named(broken: str, before: str, said: str, corpus: P
     with _cluster(tmp_path, workers=0) as (address, _, _, start):
         start(*WORKER, address, before=["bash", "-c", command, "bash"])
         run = subprocess.run(
-            [sys.executable, "-m", "packtool", "tokenize", corpus / "part-0.jsonl", *output, "--scheduler", address],
+            [sys.executable, "-m", "packtool", "tokenize", file, *output, "--scheduler", address],
             stderr=subprocess.PIPE,
             text=True,
             timeout=PATIENT,
