@@ -34,7 +34,6 @@ from packtool.report.types import (
     Verdict,
 )
 from packtool.report.verdict import judge
-from packtool.report.written import figures
 from packtool.support.sizes import plural, show_bytes
 
 AnyReport = TypeVar("AnyReport", bound=Report)
@@ -85,7 +84,7 @@ def print_answer(report: Report, console: Console, page: Path | str | None = Non
 
 def _visible(report: AnyReport) -> AnyReport:
     """Return a report whose texts can't command a terminal: names of files and sources are whatever somebody chose."""
-    return figures(_escaped(msgspec.to_builtins(report)), type(report))
+    return msgspec.convert(_escaped(msgspec.to_builtins(report)), type(report))
 
 
 def _escaped(value: Any) -> Any:
