@@ -19,7 +19,7 @@ from packtool.places.typed import Typed
 from packtool.reading.batches import GlobalBatches
 from packtool.reading.blend_schedule import lengths_schedule
 from packtool.reading.dataset import BucketDataset
-from packtool.reading.order import Dealt
+from packtool.reading.order import BlendOrder
 from packtool.reading.stream import Stream
 from packtool.report.blend_types import BlendedSource, BlendReport, BlendStage, StageShare, WeightPoint
 
@@ -37,7 +37,7 @@ def blend_report(path: Typed, options: StatsArguments) -> BlendReport:
     refuse(options, others, "a blend does not take this option", "give it for one of its sources")
     blend = Blend.read(str(path))
     stream = Stream(blend, drop_rest=True)  # as the loader reads it, unless it is told otherwise
-    if not isinstance(stream.order, Dealt):
+    if not isinstance(stream.order, BlendOrder):
         return _of_lengths(stream, blend, str(path))
     most = {name: source.max_epochs for name, source in blend.sources.items()}
     rows = {name: 0 if source is None else source.items for name, source in stream.sources.items()}

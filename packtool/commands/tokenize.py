@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 from packtool.commands.result import StoreResult
 from packtool.engines import Engine, engine_for
 from packtool.errors import DataError
+from packtool.formats.known import IDS, TEXTS, KnownDataset, Lookup
+from packtool.formats.schema import StoreManifest
 from packtool.options.signature import takes
 from packtool.options.tokenize import TokenizeArguments
 from packtool.outputs.claim import open_output
@@ -23,6 +26,7 @@ from packtool.text.corpus.records import shown
 from packtool.text.tokenizing.job import finish, run_blocks, warn_of_columns
 from packtool.text.tokenizing.recipe import StoreRecipe
 from packtool.text.tokenizing.tokenizer import Tokenizer, load
+from packtool.warnings import PacktoolWarning
 
 _MOST_TEXT = 1 << 25  # bytes of the largest text file, which is one document, that a dry run reads
 
@@ -50,6 +54,28 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     """
     with engine_for(options.scheduler, options.workers, "tokenize", at_end=discard_runs) as engine:
         return tokenized(options, engine, called=str(place_of(options.output)))
+
+
+def check(options: TokenizeArguments) -> None:
+    """Check nothing: options are looked at together with the files and the tokenizer that they name."""
+
+
+def makes(options: TokenizeArguments, look: Lookup) -> KnownDataset:
+    """Check the files and the tokenizer; return what is known of the store that is made with them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PacktoolWarning)  # tokenizing says it
+        texts = find_texts(options)
+        tokenizer = load(options, texts.kind, texts.most_bytes)
+    return KnownDataset(
+        place=place_of(options.output),
+        kind=StoreManifest,
+        tokenizer=tokenizer.info,
+        columns=texts.fields.columns,
+        has_origins=options.provenance,
+        hashed=IDS if options.ids_field is not None else TEXTS,
+        conversations=tokenizer.chat is not None,
+        masked=tokenizer.chat is not None and options.train_on != "all",
+    )
 
 
 def tokenized(options: TokenizeArguments, engine: Engine, *, called: str) -> TokenizeResult:

@@ -68,7 +68,7 @@ def open_all(
         sizes: length of each array, as `len` returns it.
         keep: how many a reader wants to keep open; None for all that the place allows.
     """
-    if place.near and keep is None:
+    if place.is_local and keep is None:
         return list(map(open_one, range(len(sizes))))
     limits = [limit for limit in (keep, place.arrays) if limit is not None]
     return OnDemand(sizes, open_one, keep=min(limits, default=None))

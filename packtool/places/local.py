@@ -34,7 +34,7 @@ READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 class LocalPlace(Place):
     """A directory, which need not exist before something is written to it."""
 
-    near = True
+    is_local = True
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)

@@ -51,7 +51,7 @@ class Place(ABC):
 
     Attributes:
         sound: arrays are checksummed on arrival.
-        near: opening an array costs next to nothing.
+        is_local: it lies on this machine, so that opening an array costs next to nothing.
         arrays: how many arrays a reader may keep open at once; None for all.
         late: items of an open array are read when they are needed, from what lies there then, and not checked.
 
@@ -61,7 +61,7 @@ class Place(ABC):
     """
 
     sound = False
-    near = False
+    is_local = False
     late = False
     arrays: int | None = None
 

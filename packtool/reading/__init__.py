@@ -26,7 +26,7 @@ from packtool.reading.batch import Batch, make_batch
 from packtool.reading.blended_rows import BlendedRows, open_blend
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.recipe import CACHE_BYTES, SHARDS
-from packtool.reading.sources import Kept
+from packtool.reading.sources import CacheOptions
 
 __all__ = ["Batch", "BlendedRows", "BucketDataset", "Dataset", "make_batch", "open"]
 
@@ -65,4 +65,4 @@ def open(
         blend = path if isinstance(path, Blend) else Blend.read(path)
         return open_blend(blend, dtype=dtype, cache=cache, cache_bytes=cache_bytes, fetch=fetch)
     kind = None if dtype is None else np.dtype(dtype).str
-    return open_recipe(Kept(cache, cache_bytes, fetch).recipe(path, places_of(stores), kind))
+    return open_recipe(CacheOptions(cache, cache_bytes, fetch).recipe(path, places_of(stores), kind))

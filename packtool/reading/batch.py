@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, NamedTuple, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,18 +26,6 @@ from packtool.reading.column_fields import PREFIX, Values, columns_in, require_c
 
 IGNORED = -100
 """The label of places without a target, as PyTorch's losses expect it."""
-
-DTYPES: dict[str, npt.DTypeLike] = {
-    "input_ids": np.int64,
-    "labels": np.int64,
-    "position_ids": np.int64,
-    "document_ids": np.int32,
-    "cu_seqlens": np.int32,
-    "cu_seqlens_padded": np.int32,
-    "loss_mask": np.float32,
-    "source": np.int32,
-}
-"""The types of the arrays of a batch."""
 
 
 class Batch(TypedDict, total=False):
@@ -77,19 +65,48 @@ class Batch(TypedDict, total=False):
     source: npt.NDArray[np.int32]
 
 
-KNOWN = tuple(name for name in Batch.__annotations__ if name != "source")
+class Field(NamedTuple):
+    """What is known of a field of a batch."""
+
+    dtype: type[np.generic]  # of its values
+    shape: Literal["tokens", "bounds", "number"]  # (rows, T); (sequences + 1); one number
+    needs: Literal["tokens", "targets", "sequences", "multiples"]  # what it depends on
+    default: bool = (
+        True  # whether a batch has it by default; if it needs multiples, only where documents begin at these
+    )
+
+
+KNOWN: Mapping[str, Field] = {
+    "input_ids": Field(np.int64, "tokens", "tokens"),
+    "labels": Field(np.int64, "tokens", "targets"),
+    "position_ids": Field(np.int64, "tokens", "sequences"),
+    "document_ids": Field(np.int32, "tokens", "sequences"),
+    "cu_seqlens": Field(np.int32, "bounds", "sequences"),
+    "max_seqlen": Field(np.int64, "number", "sequences"),
+    "cu_seqlens_padded": Field(np.int32, "bounds", "multiples"),
+    "max_seqlen_padded": Field(np.int64, "number", "multiples"),
+    "loss_mask": Field(np.float32, "tokens", "targets", default=False),
+}
 """The fields that a batch of a dataset may have."""
-_PADDED = ("cu_seqlens_padded", "max_seqlen_padded")
-FIELDS = tuple(name for name in KNOWN if name not in ("loss_mask", *_PADDED))
-"""The fields that a batch has by default."""
-FIELDS_OF_MULTIPLES = (*FIELDS, *_PADDED)
-"""The fields that a batch has by default if documents begin at multiples."""
-TARGETS = frozenset({"labels", "loss_mask"})
-"""The fields that depend on which tokens are targets."""
-ATTENTION = frozenset({"position_ids", "document_ids", "cu_seqlens", "max_seqlen", *_PADDED})
-"""The fields that depend on where sequences begin."""
-OF_TOKENS = ("input_ids", "labels", "position_ids", "document_ids", "loss_mask")
+
+
+def _fields(holds: Callable[[Field], bool]) -> tuple[str, ...]:
+    """List the names of the fields for which something holds, in the order of the table."""
+    return tuple(name for name, field in KNOWN.items() if holds(field))
+
+
+OF_TOKENS = _fields(lambda field: field.shape == "tokens")
 """The fields of shape (rows, T)."""
+TARGETS = frozenset(_fields(lambda field: field.needs == "targets"))
+"""The fields that depend on which tokens are targets."""
+SEQUENCES = frozenset(_fields(lambda field: field.needs in ("sequences", "multiples")))
+"""The fields that depend on where sequences begin."""
+PADDED = frozenset(_fields(lambda field: field.needs == "multiples"))
+"""The fields that depend on where sequences begin, each with the padding behind it."""
+FIELDS = _fields(lambda field: field.default and field.needs != "multiples")
+"""The fields that a batch has by default."""
+FIELDS_OF_MULTIPLES = _fields(lambda field: field.default)
+"""The fields that a batch has by default if documents begin at multiples."""
 
 
 def make_batch(
@@ -173,13 +190,13 @@ def make_batch(
     if trim and segments is not None:
         tokens, segments, loss, columns = _trimmed(tokens, segments, loss, columns)
     length = tokens.shape[1] - extra_token
-    batch = _space({name: DTYPES[name] for name in OF_TOKENS if name in fields}, (len(tokens), length))
+    batch = _space({name: KNOWN[name].dtype for name in OF_TOKENS if name in fields}, (len(tokens), length))
     if "input_ids" in fields:
         batch["input_ids"][:] = tokens[:, :length]
     if not TARGETS.isdisjoint(fields):
         # With an extra token targets have one column more than labels, so they need an array of their own.
         direct = "labels" in fields and not extra_token
-        targets = batch["labels"] if direct else np.empty(tokens.shape, DTYPES["labels"])
+        targets = batch["labels"] if direct else np.empty(tokens.shape, KNOWN["labels"].dtype)
         ahead = labels == "next" and not extra_token
         without = _no_targets(segments, loss, train_on_repeated, train_across_documents)
         _fill_targets(targets, tokens, segments, without, ahead)
@@ -190,7 +207,7 @@ def make_batch(
             batch["labels"][:] = targets
         if "loss_mask" in fields:
             batch["loss_mask"][:] = targets != IGNORED
-    if not ATTENTION.isdisjoint(fields):
+    if not SEQUENCES.isdisjoint(fields):
         _attend(batch, tokens.shape, length, segments if documents else None, fields)
     asked = columns_in(fields)
     if asked:
@@ -260,7 +277,7 @@ def _require(labels: str, fields: Collection[str], columns: Collection[str], *, 
             remedy="give labels='next', or extra_token=False",
             where="extra_token",
         )
-    if (extra_token or trim) and not set(_PADDED).isdisjoint(fields):
+    if (extra_token or trim) and not PADDED.isdisjoint(fields):
         what = "rows without their last tokens are no multiples, so documents can't be split"
         where = "extra_token" if extra_token else "trim"
         remedy = f"leave {where} out, or name fields without cu_seqlens_padded and max_seqlen_padded"
@@ -358,7 +375,7 @@ def _predict_across_padding(targets: I64, segments: Segments, ahead: bool) -> No
 def _make_room(batch: dict[str, Any], documents: int, rows: int, fields: Collection[str]) -> None:
     """Add empty sequences to the boundaries of a batch, until there is room for this many documents in every row."""
     in_row = documents + 1  # for the run of padding at the end of a row, which is a sequence
-    if not set(_PADDED).isdisjoint(fields):
+    if not PADDED.isdisjoint(fields):
         in_row = documents  # padding belongs to the document before it
     room = in_row * rows
     for name in ("cu_seqlens", "cu_seqlens_padded"):
@@ -420,13 +437,13 @@ def _attend(
         first_of_row = np.flatnonzero(place == 0)
         number = np.arange(len(starts)) - first_of_row[row]
         number[padding] = -1
-        document_ids = np.repeat(number.astype(DTYPES["document_ids"]), lengths)
+        document_ids = np.repeat(number.astype(KNOWN["document_ids"].dtype), lengths)
         batch["document_ids"][:] = document_ids.reshape(shape)[:, :length]
-    if not set(_PADDED).isdisjoint(fields):
+    if not PADDED.isdisjoint(fields):
         # Rows are whole here, since these fields allow no extra token. Padding goes with the sequence before it.
         own = ~padding
         _fill_bounds(batch, ("cu_seqlens", "max_seqlen"), offsets_of(lengths[own]), fields)
-        _fill_bounds(batch, _PADDED, np.append(starts[own], rows * length), fields)
+        _fill_bounds(batch, ("cu_seqlens_padded", "max_seqlen_padded"), np.append(starts[own], rows * length), fields)
     elif "cu_seqlens" in fields or "max_seqlen" in fields:
         read = place < length  # else the sequence is the extra token alone
         starts_read = (row * length + place)[read]
@@ -442,7 +459,7 @@ def _fill_bounds(batch: dict[str, Any], names: tuple[str, str], bounds: I64, fie
     """
     name_of_begins, name_of_longest = names
     if name_of_begins in fields:
-        batch[name_of_begins] = bounds.astype(np.int32)
+        batch[name_of_begins] = bounds.astype(KNOWN[name_of_begins].dtype)
     if name_of_longest in fields:
         batch[name_of_longest] = int(np.diff(bounds).max(initial=0))
 
@@ -455,7 +472,7 @@ def _pieces(segments: Segments, stored: int, length: int, fields: Collection[str
         length: of the rows that the model reads, shorter by the extra token.
     """
     begins = np.flatnonzero(_begins(segments))
-    if not set(_PADDED).isdisjoint(fields):
+    if not PADDED.isdisjoint(fields):
         kept = segments.document[begins] != PADDING
     else:
         kept = offsets_of(segments.length)[begins] % stored < length

@@ -13,7 +13,7 @@ from packtool.planning.plan import I64
 from packtool.reading.batch import Batch
 from packtool.reading.column_fields import Names
 from packtool.reading.dataset import BucketDataset, open_recipe
-from packtool.reading.order import Dealt
+from packtool.reading.order import BlendOrder
 from packtool.reading.rows import Index, RowArray, number_of, numbers_of
 from packtool.reading.stream import Stream
 
@@ -35,7 +35,7 @@ class BlendedRows:
     """
 
     def __init__(self, stream: Stream, dtype: np.dtype[Any] | None) -> None:
-        assert isinstance(stream.order, Dealt)
+        assert isinstance(stream.order, BlendOrder)
         stream.order.require_paths()
         self._stream = stream
         self._dtype = dtype
@@ -93,7 +93,7 @@ def open_blend(blend: Blend, dtype: str | None = None, **options: Any) -> Blende
     """
     stream = Stream(blend, **options)
     typed = None if dtype is None else np.dtype(dtype)
-    if not stream.several:
+    if not stream.bucketed:
         return BlendedRows(stream, typed)
     first = stream.source(0).epoch(0)
     batches = open_recipe(replace(first.recipe, dtype=None if typed is None else typed.str))

@@ -13,7 +13,16 @@ from packtool.blending.blend import Blend
 from packtool.errors import UsageError
 from packtool.formats.manifest import input_names, read_report
 from packtool.planning.plan import I64, Segments, cut_off
-from packtool.reading.batch import ATTENTION, FIELDS, FIELDS_OF_MULTIPLES, IGNORED, TARGETS, Batch, require_room
+from packtool.reading.batch import (
+    FIELDS,
+    FIELDS_OF_MULTIPLES,
+    IGNORED,
+    PADDED,
+    SEQUENCES,
+    TARGETS,
+    Batch,
+    require_room,
+)
 from packtool.reading.column_fields import Values, columns_in, require_columns
 from packtool.reading.raw_batch import RawBatch
 from packtool.reading.recipe import Epoch, OpenedRows, Recipe, read, single
@@ -98,7 +107,7 @@ class _OpenedDataset:
             return True
         if "source" in fields and self.manifest.store_documents:
             return True
-        if options.get("documents", True) and not ATTENTION.isdisjoint(fields):
+        if options.get("documents", True) and not SEQUENCES.isdisjoint(fields):
             return True
         if TARGETS.isdisjoint(fields):
             return False
@@ -175,7 +184,7 @@ class _OpenedDataset:
         """Return the number of sequences in a row of this many documents that may be runs of padding."""
         if self.manifest.multiple > 1:
             # With these fields, padding goes with the document before it.
-            apart = {"cu_seqlens_padded", "max_seqlen_padded"}.isdisjoint(fields)
+            apart = PADDED.isdisjoint(fields)
             return documents if apart else 0
         if not self.manifest.ledger.padding:
             return 0

@@ -46,7 +46,7 @@ class Source:
         recipe: of the dataset, with the digest of its manifest.
         items: number of items in the first epoch, and in every epoch that is not packed anew.
         lengths: row lengths, ascending.
-        several: whether rows have several lengths, so that items are batches.
+        bucketed: whether rows have several lengths, so that items are batches.
         fields: default fields of a batch.
         names: of the token stores that the rows were packed from.
         identity: everything that decides which rows item k has, by name: items of an epoch; digest of the dataset; the
@@ -70,13 +70,13 @@ class Source:
             raise UsageError("bad-option", what, remedy=remedy, where="repack")
         manifest = dataset.manifest
         self.recipe = dataset.recipe
-        self.several = isinstance(dataset, BucketDataset)
+        self.bucketed = isinstance(dataset, BucketDataset)
         self._shuffle = shuffle
         self._repack = repack
         self._begins = [0]  # first items of epochs that are packed anew, as far as they have been planned
         self._costs = RowCosts(self.recipe, manifest.multiple, cache)
         self._wanted: dict[str, Any] = {"seed": seed, "repack": repack}
-        if self.several:
+        if self.bucketed:
             if batch_tokens is None and manifest.shuffle is not None:
                 batch_tokens = manifest.shuffle.batch_tokens
             self._wanted |= {"batch_tokens": batch_tokens, "drop_rest": drop_rest, "blend": blend}
@@ -91,7 +91,7 @@ class Source:
             order = "repacked"
         elif shuffle:
             order = "computed"
-        if blend is not None and self.several:
+        if blend is not None and self.bucketed:
             order += f"{BY_WEIGHTS}{blend.digest()}"
         drawn = manifest.seed if seed is None else seed
         self.identity: dict[str, int | str | bool | None] = {
@@ -100,16 +100,16 @@ class Source:
             "order": order,
             "seed": drawn if shuffle else None,
         }
-        if self.several:
+        if self.bucketed:
             self.identity |= {"batch_tokens": batch_tokens, "drop_rest": drop_rest}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None}
 
     @property
-    def near(self) -> bool:
+    def is_local(self) -> bool:
         """Whether the dataset lies in a directory of this machine."""
-        return self.recipe.place.near
+        return self.recipe.place.is_local
 
     def epoch(self, number: int) -> Dataset | BucketDataset:
         """Return the dataset in the order of one epoch, from 0.
@@ -163,7 +163,7 @@ class Source:
     def addresses(self, items: I64) -> I64:
         """Return the places of the rows of some items: (rows, 3), epoch, row length, and row of that length."""
         epoch, inside = self.epochs_of(items)
-        if not self.several:
+        if not self.bucketed:
             out = np.empty((len(items), 3), np.int64)
             out[:, 0], out[:, 1], out[:, 2] = epoch, self.lengths[0], inside
             return out
@@ -177,7 +177,7 @@ class Source:
 
     def rows_of(self, item: int) -> int:
         """Count the rows of an item."""
-        if not self.several:
+        if not self.bucketed:
             return 1
         epoch, inside = self.epochs_of(np.array([item]))
         _, _, count = self._batches(int(epoch[0])).place(int(inside[0]))

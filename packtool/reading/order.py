@@ -46,7 +46,7 @@ class Order(Protocol):
         """Return the pass that a sample lies in."""
 
 
-class Straight:
+class OneSource:
     """One source, item after item. A pass is a number of its epochs."""
 
     endless = True
@@ -80,7 +80,7 @@ class Base(NamedTuple):
     rows: Mapping[str, int]  # number of rows that each source had given before it, by name
 
 
-class Dealt:
+class BlendOrder:
     """The sources of a blend, dealt by its schedule, and by the stages that were added while training.
 
     Args:
@@ -104,7 +104,7 @@ class Dealt:
         self._dealing: Dealing | None = None
 
     @classmethod
-    def of(cls, blend: Blend, sources: Mapping[str, Source | None]) -> Dealt:
+    def of(cls, blend: Blend, sources: Mapping[str, Source | None]) -> BlendOrder:
         """Return the order of a blend of these sources, given by the names that the blend has for them.
 
         Raises:

@@ -16,7 +16,7 @@ from packtool.reading.epochs import Source
 from packtool.reading.recipe import CACHE_BYTES, SHARDS, Recipe, training_place
 
 
-class Kept(NamedTuple):
+class CacheOptions(NamedTuple):
     """How the files of a dataset at a URL are kept on this machine, as in `packtool.open`."""
 
     cache: str | Path | None = None
@@ -38,7 +38,7 @@ class Kept(NamedTuple):
 
 def open_sources(
     written: Mapping[str, WrittenSource],
-    kept: Kept,
+    caching: CacheOptions,
     batch_tokens: int | None,
     *,
     drop_rest: bool = False,
@@ -64,7 +64,7 @@ def open_sources(
         if source.path is None:
             continue
         try:
-            dataset = open_recipe(kept.recipe(source.path, source.stores))
+            dataset = open_recipe(caching.recipe(source.path, source.stores))
         except PacktoolError as error:
             if blend is not None:
                 error.where = ": ".join(filter(None, (source.where, error.where)))
@@ -77,7 +77,7 @@ def open_sources(
             _require_alike(others, name, source.where)
         opened = Source(
             dataset,
-            cache=kept.directory,
+            cache=caching.directory,
             shuffle=source.shuffle,
             seed=source.seed,
             repack=source.repack,

@@ -23,7 +23,7 @@ import xxhash
 from packtool.blending.schedule import Stage
 from packtool.errors import DataError
 from packtool.reading.epochs import BY_WEIGHTS
-from packtool.reading.order import Base, Dealt
+from packtool.reading.order import Base, BlendOrder
 from packtool.reading.stream import Stream
 from packtool.support.decoding import from_json
 
@@ -82,7 +82,7 @@ def written(stream: Stream, samples: int) -> dict[str, str]:
         if rows[name]:
             state.sources[name] = stream.past_identities[name] if source is None else source.identity
     order = stream.order
-    if isinstance(order, Dealt):
+    if isinstance(order, BlendOrder):
         state.past = _stretches(order, order.added, samples)
         state.added = [
             SavedStage(stage.first, {name: str(weight) for name, weight in stage.weights.items()}, stage.reached)
@@ -109,7 +109,7 @@ def restore(stream: Stream, state: object) -> int:
     _require_sound(saved, where)
     _require_names(stream, saved, where)
     order = stream.order
-    if isinstance(order, Dealt):
+    if isinstance(order, BlendOrder):
         added = [_stage_of(stage, stream.sources, where) for stage in saved.added]
         _require_past(order, added, saved, where)
         base = None if saved.base is None else Base(saved.base.sample, saved.base.rows)
@@ -184,7 +184,7 @@ def _require_names(stream: Stream, saved: LoaderState, where: str) -> None:
     """Refuse a state of other sources, or of sources that have the same names but other items."""
     if saved.sources.keys() != {name for name, rows in saved.rows.items() if rows}:
         raise _bad("it does not say of each source that gave rows which dataset it was", where)
-    of_blend, is_blend = "" not in saved.rows, isinstance(stream.order, Dealt)
+    of_blend, is_blend = "" not in saved.rows, isinstance(stream.order, BlendOrder)
     if of_blend != is_blend:
         what, remedy = "the state of one dataset, but this is a blend", "resume with the dataset"
         if of_blend:
@@ -244,7 +244,7 @@ def _stage_of(saved: SavedStage, names: Mapping[str, Any], where: str) -> Stage:
     return Stage(saved.first, weights, saved.reached)
 
 
-def _require_past(order: Dealt, added: Sequence[Stage], saved: LoaderState, where: str) -> None:
+def _require_past(order: BlendOrder, added: Sequence[Stage], saved: LoaderState, where: str) -> None:
     """Refuse a blend whose schedule differs from the saved one before the saved place."""
     schedule = order.scheduled(added)
     if saved.samples > schedule.samples:
@@ -260,7 +260,7 @@ def _require_past(order: Dealt, added: Sequence[Stage], saved: LoaderState, wher
         raise DataError("state-differs", what, remedy=remedy, where=order.stage_at(place))
 
 
-def _stretches(order: Dealt, added: Sequence[Stage], samples: int) -> list[Stretch]:
+def _stretches(order: BlendOrder, added: Sequence[Stage], samples: int) -> list[Stretch]:
     """Return the past of a schedule up to a sample."""
     past = order.scheduled(added).past(samples)
     return [(first, last, {name: (a, b) for name, (a, b) in sorted(shares.items())}) for first, last, shares in past]

@@ -22,10 +22,10 @@ from packtool.planning.plan import I64, by_value
 from packtool.reading.batch import Batch, check_options, make_batch
 from packtool.reading.column_fields import BlendedColumns, Names, columns_in
 from packtool.reading.epochs import Source
-from packtool.reading.order import Dealt, Order, Straight
+from packtool.reading.order import BlendOrder, OneSource, Order
 from packtool.reading.raw_batch import RawBatch, joined_rows, of_no_rows
 from packtool.reading.recipe import CACHE_BYTES, SHARDS
-from packtool.reading.sources import Kept, open_sources
+from packtool.reading.sources import CacheOptions, open_sources
 from packtool.support.sizes import plural
 
 SOURCE, EPOCH, LENGTH, ROW = range(4)
@@ -70,7 +70,7 @@ class Stream:
         order: which source each sample is from, and which item of that source.
         names: what the numbers in the field `source` of a batch stand for: the sources of a blend, or the token stores
             of a dataset.
-        several: whether rows have several lengths, so that samples are batches.
+        bucketed: whether rows have several lengths, so that samples are batches.
         options: of `packtool.reading.make_batch`.
         batch_size: samples in a global batch, and for messages which option says so.
         rows_ahead: rows to read at once, for several batches; 0 to read every batch when it is needed.
@@ -95,35 +95,35 @@ class Stream:
         check_options(options, Stream, make_batch)
         if not isinstance(epochs, int | np.integer) or isinstance(epochs, bool) or epochs < 1:
             raise UsageError("bad-option", f"{epochs} is out of range", remedy="give 1 or more", where="epochs")
-        kept = Kept(cache, cache_bytes, fetch)
+        caching = CacheOptions(cache, cache_bytes, fetch)
         self.blend = blend_of(source)
         if self.blend is None:
             assert not isinstance(source, Blend)
             stored = tuple(places_of(stores))
             alone = WrittenSource(str(source), source, repack=repack, shuffle=shuffle, seed=seed, stores=stored)
-            self.sources = open_sources({"": alone}, kept, batch_tokens, drop_rest=drop_rest)
+            self.sources = open_sources({"": alone}, caching, batch_tokens, drop_rest=drop_rest)
         else:
             _refuse_in_blend({"shuffle": shuffle, "seed": seed, "repack": repack, "stores": stores or ()})
             tokens = self.blend.batch_tokens if batch_tokens is None else batch_tokens
-            self.sources = open_sources(self.blend.sources, kept, tokens, drop_rest=drop_rest, blend=self.blend)
+            self.sources = open_sources(self.blend.sources, caching, tokens, drop_rest=drop_rest, blend=self.blend)
         self.past_identities: dict[str, dict[str, int | str | bool | None]] = {}
         # At least one has a path, and all are alike in row length and tokenizer: `open_sources` sees to both.
         first = next(opened for opened in self.sources.values() if opened is not None)
-        self.several = first.several
-        if self.several:
+        self.bucketed = first.bucketed
+        if self.bucketed:
             # A dataset with several row lengths is the only source. In a blend, it has a weight for each row length in
             # place of one for each source. `Source` orders its batches by them; all else is as without a blend.
             self.sources = {"": first}
         self._opened = list(self.sources.values())
         self._length = first.lengths[-1]  # the longest: lengths ascend
         self.order: Order
-        if self.blend is None or self.several:
-            self.order = Straight(first, epochs)
+        if self.blend is None or self.bucketed:
+            self.order = OneSource(first, epochs)
             self.names = first.names
             self.options = {"fields": first.fields, **options}
         else:
             _refuse_in_blend({"epochs": epochs})  # not above: a blend that weights row lengths takes epochs
-            self.order = Dealt.of(self.blend, self.sources)
+            self.order = BlendOrder.of(self.blend, self.sources)
             self.names = list(self.sources)
             fields = first.fields
             if options.get("labels") != "same":
@@ -131,10 +131,10 @@ class Stream:
                 # model(**batch) would fail on a field of that name.
                 fields = (*fields, "source")
             self.options = {"fields": fields, **options}
-        self.batch_size = _batch_size(self.blend, batch_tokens, self._length, several=self.several)
+        self.batch_size = _batch_size(self.blend, batch_tokens, self._length, bucketed=self.bucketed)
         self.rows_ahead = 0
         # Rows of several lengths can't be read in one call. Of a URL, every further row may be one more shard to fetch.
-        if self.near and not self.several:
+        if self.is_local and not self.bucketed:
             self.rows_ahead = min(len(self._opened) * _CALL, _AHEAD) // self._length
         self._columns_read: BlendedColumns | None = None
         self.batch(np.empty((0, 4), np.int64))  # so bad options are found here, rather than in a worker later
@@ -148,7 +148,7 @@ class Stream:
         return after_last
 
     def __repr__(self) -> str:
-        if not isinstance(self.order, Dealt):
+        if not isinstance(self.order, BlendOrder):
             return repr(self.source(0).epoch(0))
         what = f"{plural(len(self), 'row')} of {self._length} tokens, of {', '.join(self.names)}"
         return f"<packtool blend: {what}, {self.order.blend.name}>"
@@ -161,9 +161,9 @@ class Stream:
         return self.blend.name
 
     @property
-    def near(self) -> bool:
+    def is_local(self) -> bool:
         """Whether all sources lie in directories of this machine."""
-        return all(source.near for source in self._opened if source is not None)
+        return all(source.is_local for source in self._opened if source is not None)
 
     def source(self, number: int) -> Source:
         """Return a source by its number.
@@ -173,7 +173,7 @@ class Stream:
         """
         source = self._opened[number]
         if source is None:
-            assert isinstance(self.order, Dealt)
+            assert isinstance(self.order, BlendOrder)
             raise self.order.pathless(list(self.sources)[number])
         return source
 
@@ -184,7 +184,7 @@ class Stream:
     def located(self, samples: I64) -> I64:
         """Return the addresses of the rows of some samples, as `addresses` does, in the order of the samples."""
         sources, items = self.order.locate(samples)
-        if self.several:
+        if self.bucketed:
             inside = self.source(0).addresses(items)  # (rows, 3): a batch has many rows; the only source is number 0
             out = np.zeros((len(inside), 4), np.int64)
             out[:, EPOCH:] = inside
@@ -197,7 +197,7 @@ class Stream:
 
     def rows_of(self, first: int, last: int) -> int:
         """Count the rows of the samples ``first:last``."""
-        if not self.several:
+        if not self.bucketed:
             return last - first
         return sum(self.source(0).rows_of(item) for item in range(first, last))
 
@@ -222,7 +222,7 @@ class Stream:
         """
         if options is None:
             options = self.options
-        if isinstance(self.order, Dealt):
+        if isinstance(self.order, BlendOrder):
             # In a blend `source` has the number of a row's source, set below; in a dataset, that of a token's store.
             options = {**options, "fields": [name for name in options["fields"] if name != "source"]}
         wanted = columns_in(options["fields"])
@@ -236,7 +236,7 @@ class Stream:
                 length = self._length
             raw = of_no_rows(length)
             raw = raw._replace(columns={name: self._all_columns.empty(name) for name in wanted})
-        if not isinstance(self.order, Dealt):
+        if not isinstance(self.order, BlendOrder):
             return raw
         return raw._replace(source=addresses[:, SOURCE].astype(np.int32))
 
@@ -316,12 +316,12 @@ class BatchSize(NamedTuple):
     """Samples in a global batch."""
 
     samples: int | None  # number of samples; None if neither the caller nor the blend gives it
-    said: str = ""  # what a message says before the number, such as "batch_tokens make" before "8"
+    origin: str = ""  # what a message says before the number, such as "batch_tokens make" before "8"
 
 
-def _batch_size(blend: Blend | None, batch_tokens: int | None, length: int, *, several: bool) -> BatchSize:
+def _batch_size(blend: Blend | None, batch_tokens: int | None, length: int, *, bucketed: bool) -> BatchSize:
     """Return the samples in a global batch, from `batch_tokens` or from the blend."""
-    if several:
+    if bucketed:
         _require_one_size(blend, batch_tokens)
         return BatchSize(1)  # a sample is a batch already
     given = BatchSize(None)
@@ -339,7 +339,7 @@ def _batch_size(blend: Blend | None, batch_tokens: int | None, length: int, *, s
     if written.samples is None:
         return given
     if given.samples not in (None, written.samples):
-        what = f"it makes {plural(given.samples, 'row')}, but {written.said} {written.samples}"
+        what = f"it makes {plural(given.samples, 'row')}, but {written.origin} {written.samples}"
         raise UsageError("bad-option", what, remedy="leave it out, or change the blend", where="batch_tokens")
     return written
 

@@ -28,9 +28,10 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from packtool.blending.blend import Blend
 from packtool.errors import UsageError
 from packtool.reading.batch import IGNORED, check_options, make_batch
-from packtool.reading.batches import GlobalBatches, Turn
+from packtool.reading.batches import GlobalBatches
 from packtool.reading.column_fields import Names
 from packtool.reading.raw_batch import RawBatch
+from packtool.reading.sharing import MicroBatch
 from packtool.reading.stream import LENGTH, Stream
 from packtool.torch.labels import KINDS
 from packtool.torch.mesh import data_rank
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
 
 GLOBAL_TARGETS = "global_targets"
-"""The field of a batch that counts the targets of all ranks and turns."""
+"""The field of a batch that counts the targets of all ranks and micro-batches."""
 _FREED_ONCE = 31 << 20  # bytes; of pieces of 32 MiB and more the GNU C library learns nothing
 
 
@@ -74,8 +75,8 @@ class Loader:
         fields: of a batch; None for the default fields of `Dataset.batch`, and in a blend `source`. With
             ``labels="same"`` the default has no `source`, since models of Transformers take the fields as keywords and
             have another use for the name: name `source` among fields, and take it out of the batch. The field
-            `global_targets` is the number of targets in the global batch, over all ranks and turns. Divide the sum of
-            losses by this number: the gradient is that of the whole batch, however the batch is split. To count
+            `global_targets` is the number of targets in the global batch, over all ranks and micro-batches. Divide the
+            sum of losses by this number: the gradient is that of the whole batch, however the batch is split. To count
             targets, each rank reads all rows of the global batch.
         num_workers, multiprocessing_context, pin_memory, prefetch_factor: of PyTorch's `DataLoader`. Workers that
             read a URL are spawned by default.
@@ -83,10 +84,11 @@ class Loader:
 
     Attributes:
         consumed: number of samples before the next global batch, in all passes. A global batch counts when its last
-            turn is handed out, whatever workers read ahead.
+            micro-batch is handed out, whatever workers read ahead.
         rows: number of samples that each source of a blend has given so far, by name; for a dataset all samples, by "".
         left_out: number of rows of a pass, of every length, that fill no global batch.
         labels: the kind of labels of its batches, ``next`` or ``same``; their type shows it, too.
+        counts_targets: batches have the field `global_targets`.
         sources: names of the sources of a blend, or of the token stores that a dataset was packed from; `source` in a
             batch is a place in this list.
         columns: kept columns of documents by name (`pack --keep`), which `fields` may ask for as `column.NAME`: for a
@@ -130,8 +132,8 @@ class Loader:
             what, remedy = "has no effect with drop_last: ranks have equally many rows", "give drop_last=False with it"
             raise UsageError("bad-option", what, remedy=remedy, where="fill")
         self._rank, self._world_size = rank, world_size
-        self._counts_targets = fields is not None and GLOBAL_TARGETS in fields
-        if self._counts_targets:
+        self.counts_targets = fields is not None and GLOBAL_TARGETS in fields
+        if self.counts_targets:
             fields = [name for name in fields or () if name != GLOBAL_TARGETS]
         self._samples = Samples(
             source,
@@ -154,7 +156,7 @@ class Loader:
         self._settle()
         self._workers: dict[str, Any] = {"num_workers": num_workers, "pin_memory": pin_memory}
         if num_workers:
-            if multiprocessing_context is None and not self._samples.near:
+            if multiprocessing_context is None and not self._samples.is_local:
                 multiprocessing_context = "spawn"  # clients of object stores do not survive a fork
             self._workers |= {"multiprocessing_context": multiprocessing_context, "prefetch_factor": prefetch_factor}
 
@@ -162,25 +164,28 @@ class Loader:
         self._settle()
         _keep_memory()
         # Workers read ahead, so the state follows the batches that come out, not the batches that workers begin.
+        position = self.sampler.position
         returned, sent = tee(self.sampler.begin())
-        generation = self.sampler.generation
+        generation = position.generation
         if self._workers["num_workers"]:
-            turns = (turn for (turn,) in self.sampler.together(sent, 0))
+            alone = (micro_batch for (micro_batch,) in self.sampler.grouped(sent, 0))
             # Type: ignore[arg-type,unused-ignore].
-            batches = DataLoader(self._samples, batch_sampler=turns, collate_fn=collate, **self._workers)
+            batches = DataLoader(self._samples, batch_sampler=alone, collate_fn=collate, **self._workers)
         else:
-            read = _ReadAhead(self._samples, self.sampler.together(sent, self._samples.rows_ahead))
+            read = _ReadAhead(self._samples, self.sampler.grouped(sent, self._samples.rows_ahead))
             batches = DataLoader(read, batch_size=None, collate_fn=collate, **self._workers)
         targets = counted = 0  # of the global batch that ends before this sample
-        for batch, turn in zip(batches, returned, strict=True):
-            self.sampler.require_unmoved(generation)
-            if turn.filled:
-                ignore_last(batch, turn.filled)
-            if self._counts_targets:
-                if turn.ahead != counted:  # the first turn of a global batch, which counts as consumed with its last
-                    targets, counted = self._targets(self.sampler.consumed, turn.ahead), turn.ahead
+        for batch, micro_batch in zip(batches, returned, strict=True):
+            position.require_unmoved(generation)
+            if micro_batch.filled:
+                ignore_last(batch, micro_batch.filled)
+            if self.counts_targets:
+                # Only the first of a global batch differs, which counts as consumed with its last micro-batch.
+                if micro_batch.ahead != counted:
+                    counted = micro_batch.ahead
+                    targets = self._targets(position.samples, counted)
                 batch[GLOBAL_TARGETS] = targets
-            self.sampler.take(turn)
+            position.advance(micro_batch.consumed)
             yield batch
 
     def __len__(self) -> int:
@@ -190,8 +195,9 @@ class Loader:
 
     def __repr__(self) -> str:
         sampler = self.sampler
-        place = f"{sampler.passed} of {len(sampler.stream)} samples consumed, {sampler.left_out} left out"
-        rank = f"rank {sampler.rank} of {sampler.world_size}"
+        passed = sampler.consumed - sampler.position.whole[0]
+        place = f"{passed} of {len(sampler.stream)} samples consumed, {sampler.left_out} left out"
+        rank = f"rank {sampler.sharing.rank} of {sampler.sharing.world_size}"
         return f"<packtool loader: {rank}, {place}, labels {self.labels!r}, {sampler.stream!r}>"
 
     @property
@@ -347,11 +353,11 @@ class Samples(Stream):
     def __getitem__(self, number: int) -> Mapping[str, Any]:
         """Return one sample: a batch of one row, or, if samples are batches, of all its rows."""
         addresses = self.addresses(number, number + 1)
-        return self.__getitems__(Turn(addresses, int(addresses[0, LENGTH]), number + 1, number + 1))
+        return self.__getitems__(MicroBatch(addresses, int(addresses[0, LENGTH]), number + 1, number + 1))
 
-    def __getitems__(self, turn: Turn) -> Mapping[str, Any]:
-        """Return the batch of a turn of `GlobalBatches`; in a worker, in the form in which it is sent."""
-        read = self.read(turn.addresses, length=turn.length)
+    def __getitems__(self, micro_batch: MicroBatch) -> Mapping[str, Any]:
+        """Return the batch of a micro-batch of `GlobalBatches`; in a worker, in the form in which it is sent."""
+        read = self.read(micro_batch.addresses, length=micro_batch.length)
         if get_worker_info() is None:
             return tensors(read, self.options)
         if not self._watched:
@@ -365,20 +371,20 @@ class _ReadAhead(IterableDataset[Mapping[str, Any]]):  # type: ignore[misc,unuse
 
     Args:
         stream: their samples.
-        groups: lists of turns that are read at once.
+        groups: lists of micro-batches that are read at once.
     """
 
-    def __init__(self, stream: Stream, groups: Iterable[Sequence[Turn]]) -> None:
+    def __init__(self, stream: Stream, groups: Iterable[Sequence[MicroBatch]]) -> None:
         self._stream = stream
         self._groups = groups
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
         return chain.from_iterable(map(self._batches, self._groups))
 
-    def _batches(self, turns: Sequence[Turn]) -> Iterator[Mapping[str, Any]]:
-        addresses = np.concatenate([turn.addresses for turn in turns])
-        read = self._stream.read(addresses, length=turns[0].length)
-        for part in read.split([len(turn.addresses) for turn in turns]):
+    def _batches(self, group: Sequence[MicroBatch]) -> Iterator[Mapping[str, Any]]:
+        addresses = np.concatenate([micro_batch.addresses for micro_batch in group])
+        read = self._stream.read(addresses, length=group[0].length)
+        for part in read.split([len(micro_batch.addresses) for micro_batch in group]):
             yield tensors(part, self._stream.options)
 
 

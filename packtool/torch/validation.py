@@ -101,6 +101,11 @@ class ValidationLoader:
         """The kind that its batches have, as in `Loader`."""
         return self._loaders[0].labels
 
+    @property
+    def counts_targets(self) -> bool:
+        """Whether its batches have the field `global_targets`."""
+        return self._loaders[0].counts_targets
+
     def __repr__(self) -> str:
         lines = []
         for loader in self._loaders:
@@ -134,7 +139,7 @@ class ValidationLoader:
         batches = self._taken(loader)  # and with it, the rank that this process has by now
         for number, (rows, fewest) in enumerate(islice(loader.sampler.fewest(), batches)):
             if fewest == 0:
-                ranks = f"{loader.sampler.world_size} ranks"
+                ranks = f"{loader.sampler.sharing.world_size} ranks"
                 what = f"batch {number} shares {plural(rows, 'row')} among {ranks}, so one has none"
                 remedy = "give fill=True for rows without targets in their place, or drop_last=True"
                 raise _bad(what, remedy, "batch_size")

@@ -20,6 +20,7 @@ import xxhash
 
 from packtool.choosing.choose import check_choice, choose_documents
 from packtool.choosing.chosen import Chosen
+from packtool.choosing.exclusions import read_exclusions
 from packtool.errors import PacktoolError
 from packtool.formats.token_store import Corpus, TokenStore
 from packtool.options.check import checked
@@ -278,9 +279,10 @@ def recount(cases: int, seed: int, place: Path) -> int:
         corpus = Corpus(stores.paths)
         chosen: Chosen | None = None
         with pytest.MonkeyPatch.context() as patch, temporary_arrays(place) as arrays, suppress(PacktoolError):
+            check_choice(given)
             patch.setattr(array_files, "LARGE", 1)  # as beyond memory
             patch.setattr(module, "BLOCK", draw.choice([7, 1 << 20]))
-            chosen = choose_documents(corpus, given, check_choice(given), arrays=arrays)
+            chosen = choose_documents(corpus, given, read_exclusions(given.exclude), arrays=arrays)
         assert (chosen is None) == (wanted is None), (case, options)
         if chosen is None or wanted is None:
             refused += 1

@@ -11,7 +11,8 @@ import numpy as np
 
 import packtool
 from packtool.reading import Batch, BucketDataset, Dataset
-from packtool.reading.batches import GlobalBatches, Turn
+from packtool.reading.batches import GlobalBatches
+from packtool.reading.sharing import MicroBatch
 from packtool.reading.stream import Stream
 from tests.making import Make, drawn_lengths
 
@@ -58,7 +59,7 @@ def batch_of(stream: Stream, samples: Any) -> Batch:
     return stream.batch(stream.located(np.asarray(samples, np.int64)))
 
 
-def numbers(stream: Stream, turns: Iterable[Turn]) -> list[list[int]]:
+def numbers(stream: Stream, turns: Iterable[MicroBatch]) -> list[list[int]]:
     """The samples of each turn, of a dataset with rows of one length."""
     source = stream.source(0)
     out = []

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import packtool
 from packtool.errors import DataError, UsageError
 from packtool.reading.batch import KNOWN
-from packtool.reading.batches import GlobalBatches, Turn
+from packtool.reading.batches import GlobalBatches
+from packtool.reading.sharing import MicroBatch
 from packtool.reading.stream import ROW, Stream
 from tests.examples import examples
 from tests.making import Make, drawn_lengths
@@ -85,7 +86,7 @@ Rows = list[list[list[int]]]
 """The addresses of the rows of some turns."""
 
 
-def rows_of(turns: Iterable[Turn]) -> Rows:
+def rows_of(turns: Iterable[MicroBatch]) -> Rows:
     return [turn.addresses.tolist() for turn in turns]
 
 
@@ -243,19 +244,19 @@ def test_turns_without_rows_are_read_alone_at_first(rows: Path, rows_ahead: int)
     """Their global batches may have rows of different lengths, and a group is read with one length."""
     stream = Stream(rows)
     none = stream.addresses(0, 0)
-    turns = [Turn(none, 32, 1, 1), Turn(none, 64, 2, 2)]
-    assert list(GlobalBatches(stream, 1).together(turns, rows_ahead)) == [[turn] for turn in turns]
+    turns = [MicroBatch(none, 32, 1, 1), MicroBatch(none, 64, 2, 2)]
+    assert list(GlobalBatches(stream, 1).grouped(turns, rows_ahead)) == [[turn] for turn in turns]
 
 
 def test_turns_that_are_read_at_once(rows: Path) -> None:
     """One at first, then twice as many rows each time, up to a limit; alone where there is none."""
     stream = Stream(rows, epochs=20)
     batches = GlobalBatches(stream, 4, rank=1, world_size=2)
-    groups = list(batches.together(batches.begin(), 13))
+    groups = list(batches.grouped(batches.begin(), 13))
     assert [len(group) for group in groups][:6] == [1, 2, 4, 6, 6, 6]
     samples = numbers(stream, [turn for group in groups for turn in group])
     assert [sample for turn in samples for sample in turn] == list(range(1, len(batches) * 4, 2))
-    alone = list(batches.together(batches.begin(), 0))
+    alone = list(batches.grouped(batches.begin(), 0))
     assert [len(group) for group in alone] == [1] * len(batches)
 
 

@@ -13,8 +13,9 @@ import pytest
 import packtool
 from packtool.blending.dealing import BLOCK
 from packtool.errors import DataError, UsageError
-from packtool.reading.batches import GlobalBatches, Turn
-from packtool.reading.order import Dealt
+from packtool.reading.batches import GlobalBatches
+from packtool.reading.order import BlendOrder
+from packtool.reading.sharing import MicroBatch
 from packtool.reading.state import restore
 from packtool.reading.stream import Stream
 from packtool.warnings import PacktoolWarning
@@ -38,8 +39,8 @@ def stream_of(sources: dict[str, Any], stages: Any = WEIGHTS, rows: int = ROWS, 
     return Stream(packtool.Blend(sources, stages, rows=rows), **options)
 
 
-def dealt(stream: Stream) -> Dealt:
-    assert isinstance(stream.order, Dealt)
+def dealt(stream: Stream) -> BlendOrder:
+    assert isinstance(stream.order, BlendOrder)
     return stream.order
 
 
@@ -59,7 +60,7 @@ def taken(batches: GlobalBatches, steps: int | None = None) -> Iterator[Read]:
             return
 
 
-def rows_of(stream: Stream, turn: Turn) -> Read:
+def rows_of(stream: Stream, turn: MicroBatch) -> Read:
     """The source of each row of a turn, and which of its rows that is, counted through its epochs."""
     out = []
     for number, epoch, _, row in turn.addresses.tolist():
@@ -327,7 +328,7 @@ def test_reading_ahead_changes_nothing_of_other_weights(sources: dict[str, Any],
     for steps in (1, 3, 80, 81, 82, 83, 90, 143, 144, 145, 163):  # of 50 rows: some batches lie in two blocks
         batches = GlobalBatches(stream_of(sources), 50, micro_batch_size=micro)
         consumed = 0
-        for turn in (turn for group in batches.together(batches.begin(), rows) for turn in group):
+        for turn in (turn for group in batches.grouped(batches.begin(), rows) for turn in group):
             consumed = turn.consumed
             if consumed == 50 * steps:
                 break

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 import packtool
-from packtool.reading.batches import GlobalBatches, Turn
+from packtool.reading.batches import GlobalBatches
+from packtool.reading.sharing import MicroBatch
 from packtool.reading.stream import LENGTH, Stream
 from tests.examples import examples
 from tests.making import Make
@@ -33,7 +34,7 @@ def sources(make: Make) -> dict[str, Any]:
     return {"rows": place / "rows", "repacked": place / "index", "several": place / "several", "blend": blend}
 
 
-def joined(ranks: list[list[Turn]]) -> list[list[int]]:
+def joined(ranks: list[list[MicroBatch]]) -> list[list[int]]:
     """The rows of a global batch in their order, from the turns that each rank reads of it."""
     shares = [[row for turn in turns for row in turn.addresses.tolist()] for turns in ranks]
     return [shares[i % len(shares)][i // len(shares)] for i in range(sum(map(len, shares)))]
@@ -105,7 +106,7 @@ class Schedule(RuleBasedStateMachine):
         batches = None
         if self.left:  # a loop that is asked for nothing does not begin
             batches = data.draw(st.none() | st.just(self.left) | st.integers(1, self.left), label="batches")
-        loops, turns = [iter(each) for each in self.ranks], [list[Turn]() for _ in self.ranks]
+        loops, turns = [iter(each) for each in self.ranks], [list[MicroBatch]() for _ in self.ranks]
         came: list[list[list[int]]] = []
         taken = 0
         while len(came) != batches:
@@ -185,8 +186,8 @@ class Schedule(RuleBasedStateMachine):
         if hasattr(self, "ranks"):
             for rank in self.ranks:
                 assert (rank.consumed, sum(rank.rows.values())) == (self.samples, self.samples)
-                assert rank.passed == self.samples - self.bounds[0]
-                assert rank.finished == (not self.left)
+                assert rank.position.whole[0] == self.bounds[0]
+                assert rank.position.finished == (not self.left)
 
 
 @pytest.mark.filterwarnings("ignore:.*the run ended with its")

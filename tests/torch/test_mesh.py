@@ -137,7 +137,7 @@ def test_a_mesh_says_the_rank_alone(rows: Path) -> None:
     with process(5):
         mesh = init_device_mesh("cpu", (4, 2), mesh_dim_names=("dp", "tp"))
         loader = Loader(rows, batch_size=8, mesh=mesh)
-        assert (loader.sampler.rank, loader.sampler.world_size) == (2, 4)
+        assert (loader.sampler.sharing.rank, loader.sampler.sharing.world_size) == (2, 4)
         for given in ({"rank": 2}, {"world_size": 4}, {"rank": 0, "world_size": 1}):
             with pytest.raises(UsageError, match=r"mesh: a mesh says rank and world_size\. Leave out"):
                 Loader(rows, batch_size=8, mesh=mesh, **given)

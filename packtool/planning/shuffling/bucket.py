@@ -18,6 +18,15 @@ from packtool.planning.plan import BATCH
 from packtool.planning.shuffling.permutation import BATCH_ORDER, permutation
 
 
+def require_whole_rows(lengths: Sequence[int], batch_tokens: int) -> None:
+    """Raise a UsageError unless the tokens of a batch are a multiple of every sequence length."""
+    for length in lengths:
+        if batch_tokens % length or not batch_tokens:
+            what = f"{batch_tokens} tokens is not a whole number of rows of {length}"
+            remedy = f"give a multiple of {int(np.lcm.reduce(lengths))}"
+            raise UsageError("bad-batch-tokens", what, remedy=remedy, where="--batch-tokens")
+
+
 def batches(
     buckets: Sequence[tuple[int, int]], batch_tokens: int, *, keep_rest: bool, seed: int, epoch: int
 ) -> npt.NDArray[Any]:
@@ -37,15 +46,9 @@ def batches(
     >>> batches([(2, 5), (4, 2)], 4, keep_rest=True, seed=42, epoch=0).tolist()
     [(2, 0, 2), (4, 0, 1), (2, 4, 1), (4, 1, 1), (2, 2, 2)]
     """
+    require_whole_rows([length for length, _ in buckets], batch_tokens)
     parts = [np.empty(0, BATCH)]
     for length, rows in buckets:
-        if batch_tokens % length or not batch_tokens:
-            raise UsageError(
-                "bad-batch-tokens",
-                f"{batch_tokens} tokens is not a whole number of rows of {length}",
-                remedy=f"give a multiple of {int(np.lcm.reduce([length for length, _ in buckets]))}",
-                where="--batch-tokens",
-            )
         size = batch_tokens // length
         first = np.arange(0, rows if keep_rest else rows - rows % size, size)
         part = np.empty(len(first), BATCH)
