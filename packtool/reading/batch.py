@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.formats.kept_columns import absent
-from packtool.options.check import suggest
+from packtool.options.check import is_whole, suggest
 from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of, ranges
 from packtool.reading.column_fields import PREFIX, Values, columns_in, require_columns
 
@@ -295,8 +295,7 @@ def require_room(documents: Any) -> None:
     Raises:
         UsageError: not None, and not a whole number from 1.
     """
-    whole = isinstance(documents, int | np.integer) and not isinstance(documents, bool)
-    if documents is not None and not (whole and documents > 0):
+    if documents is not None and not (is_whole(documents) and documents > 0):
         what, remedy = f"{documents!r} is not a number of documents", "give 1 or more, or leave it out"
         raise UsageError("bad-option", what, remedy=remedy, where="pad_cu_seqlens")
 
