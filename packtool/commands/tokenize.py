@@ -66,6 +66,7 @@ def makes(options: TokenizeArguments, look: Lookup) -> KnownDataset:
         warnings.simplefilter("ignore", PacktoolWarning)  # tokenizing says it
         texts = find_texts(options)
         tokenizer = load(options, texts.kind, texts.most_bytes)
+        recipe = StoreRecipe.of(options, texts, tokenizer)
     return KnownDataset(
         place=place_of(options.output),
         kind=StoreManifest,
@@ -75,6 +76,7 @@ def makes(options: TokenizeArguments, look: Lookup) -> KnownDataset:
         hashed=IDS if options.ids_field is not None else TEXTS,
         conversations=tokenizer.chat is not None,
         masked=tokenizer.chat is not None and options.train_on != "all",
+        part=recipe.part,
     )
 
 
@@ -103,6 +105,8 @@ def _preview(
     known = {"files": len(texts.files), "bytes": sum(file.bytes for file in texts.files)}
     read = texts.read_fields.shown()
     unknown = _not_estimated(texts)
+    if options.part is not None:
+        unknown = "a dry run estimates all parts together; leave --part out"
     if unknown or out.preview == "finished":
         return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown, read=read)
     from packtool.text.tokenizing.estimate import estimate  # only a dry run needs it
