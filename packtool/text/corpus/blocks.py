@@ -7,10 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from packtool.text.corpus.file_bytes import open_raw
+from packtool.text.corpus.formats import FORMATS
 from packtool.text.corpus.records import Block, CorpusFile, Span
-from packtool.text.corpus.tables import row_groups
-from packtool.text.faults import Fault
 
 SMALLEST, LARGEST = 1 << 24, 1 << 26
 """Bounds of a block's size, in bytes."""
@@ -38,8 +36,8 @@ def block_bytes(files: Sequence[CorpusFile], parts: int = 1) -> int:
 def plan(files: Sequence[CorpusFile], size: int | None = None) -> list[Block]:
     """Divide the files into blocks, in the order of the files.
 
-    Uncompressed lines are divided into equal byte ranges, Parquet files at row groups; any other file is one span.
-    Neighbouring small files share a block.
+    Uncompressed files are divided as their format has it: lines into equal byte ranges, Parquet at row groups. Any
+    other file is one span. Neighbouring small files share a block.
 
     Args:
         files: the corpus.
@@ -128,30 +126,8 @@ def part_of(files: Sequence[CorpusFile], part: int, parts: int) -> tuple[list[Co
 
 
 def _divide(number: int, file: CorpusFile, size: int) -> list[Span]:
-    if file.fault is not None or file.compression or file.format in ("text", "csv", "tsv", "arrow", "json"):
+    division = FORMATS[file.format].division
+    if division is None or file.fault is not None or file.compression:
         return [Span(number)]
-    if file.format == "parquet":
-        bounds = _group_bounds(file, size)
-    else:
-        count = -(-file.bytes // size)
-        bounds = [file.bytes * part // count for part in range(count)]
-    return [Span(number, a, b) for a, b in zip(bounds, [*bounds[1:], -1], strict=True)]
-
-
-def _group_bounds(file: CorpusFile, size: int) -> list[int]:
-    """Return the first row group of each span; a span ends once it holds `size` uncompressed bytes."""
-    raw = open_raw(file.location)
-    try:
-        groups = row_groups(raw)
-    except Fault:
-        return [0]  # reading it will tell, under the rules for bad records
-    finally:
-        raw.close()
-    bounds = [0]
-    held = 0
-    for group, group_bytes in enumerate(groups):
-        if held >= size:
-            bounds.append(group)
-            held = 0
-        held += group_bytes
-    return bounds
+    starts = division.starts(file, size)
+    return [Span(number, start, stop) for start, stop in zip(starts, [*starts[1:], -1], strict=True)]

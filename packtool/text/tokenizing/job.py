@@ -29,7 +29,6 @@ from packtool.support.progress import Progress
 from packtool.support.sizes import plural
 from packtool.support.temporary import own_directory
 from packtool.text.corpus import blocks as corpus_blocks
-from packtool.text.corpus.classify import taken_for
 from packtool.text.corpus.documents import fields_there
 from packtool.text.corpus.file_bytes import file_digest
 from packtool.text.corpus.find import Texts
@@ -343,7 +342,6 @@ def _facts(blocks: Blocks, total: SpanCounts) -> dict[str, Any]:
         "encoder_why": blocks.work.encoder.why,
         "texts_checked": sum(result.checked for result in blocks.done.values()),
         "text_bytes": total.bytes,
-        "read_as": taken_for(file for file in blocks.files if file.fault is None),
         "this_run": {"text_bytes": bytes_now, "tokens": tokens_now},
     }
 
