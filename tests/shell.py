@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from packtool.cli import run
+from packtool.errors import UsageError
+from packtool.formats.names import UNFINISHED
 
 ROOT = Path(__file__).parents[1]
+USAGE = UsageError.exit_code
 
 
 def python(program: str, *words: object, cwd: Path | None = None) -> str:
@@ -31,6 +34,11 @@ def fuzzed(module: str, *words: object) -> dict[str, int]:
     return counts
 
 
+def _begun() -> list[Path]:
+    """List the outputs near by that hold unfinished work."""
+    return sorted({*Path().glob(UNFINISHED), *Path().glob(f"*/{UNFINISHED}"), *Path().glob(f"*/*/{UNFINISHED}")})
+
+
 class Shell:
     """Runs commands, and has what they said last as `out` and `err`.
 
@@ -45,9 +53,11 @@ class Shell:
     def __call__(self, *words: object, status: int = 0) -> str:
         """Run a command that ends with this status, and return what it prints."""
         self._capture.readouterr()
+        begun = _begun()
         ended = run([str(word) for word in words])
         self.out, self.err = self._capture.readouterr()
         assert ended == status, self.err
+        assert ended != USAGE or _begun() == begun, "an error of usage leaves no output behind"
         return self.out
 
     def refused(self, *words: object, status: int = 1) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from packtool.choosing.exclusions import NOTHING, Exclusions
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
+from packtool.formats.known import known_by
 from packtool.formats.schema import Options, PackedManifest
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import HoldoutAmount, parse_amount, parse_part, parse_share
@@ -139,13 +140,10 @@ def _recorded_names() -> dict[str, str]:
 def _held_out_of(dataset: Typed) -> dict[str, Any]:
     """Return the options of the hold-out of a packed dataset."""
     place = place_of(dataset)
-    choice = manifests.read_as(place, PackedManifest).choice
-    asked = NOTHING_ASKED
-    if choice is not None:
-        asked = Asked.read(choice.options)
-    if asked.holdout is None:
-        remedy = "name a dataset that was packed with --holdout"
-        raise UsageError("no-holdout", "nothing was held out of it", remedy=remedy, where=str(place))
+    manifest = manifests.read_as(place, PackedManifest)
+    known_by(place, manifest).require_holdout()
+    assert manifest.choice is not None
+    asked = Asked.read(manifest.choice.options)
     if asked.bound is None:
         what = f"it held out {asked.holdout}, and does not say of which hash on"
         raise UsageError("no-holdout", what, remedy="pack it again with this version", where=str(place))

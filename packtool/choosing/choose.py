@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 
 from packtool.choosing.asked import NOTHING_ASKED, Asked
 from packtool.choosing.chosen import EVERYTHING, Chosen
 from packtool.choosing.documents import Codes, StoredDocuments
-from packtool.choosing.exclusions import Exclusions, read_exclusions
+from packtool.choosing.exclusions import Exclusions
 from packtool.choosing.rules import RULES, leave_out, settled
 from packtool.errors import UsageError
 from packtool.formats.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut
@@ -35,15 +34,11 @@ from packtool.planning.selecting.weights import (
 from packtool.support.sizes import plural
 
 
-def check_choice(options: DocumentOptions) -> Exclusions:
+def check_choice(options: DocumentOptions) -> None:
     """Refuse options that make no sense together, before a store is opened.
-
-    Returns:
-        What `--exclude` names, read once: a list may come from a pipe.
 
     Raises:
         UsageError: they make no sense.
-        DataError: a list of exclusions can't be read.
     """
     if options.temperature is not None and options.mix:
         what = "--mix gives the shares already"
@@ -53,9 +48,6 @@ def check_choice(options: DocumentOptions) -> Exclusions:
     if everything and options.part == "train":
         what = f"{options.holdout} holds out all documents"
         raise UsageError("nothing-chosen", what, remedy="hold out less", where="--holdout")
-    if isinstance(options.exclude, str | Path):
-        return read_exclusions([options.exclude])
-    return read_exclusions(options.exclude)
 
 
 def choose_documents(
@@ -70,7 +62,7 @@ def choose_documents(
 
     Args:
         options: that `check_choice` took.
-        exclusions: as `check_choice` returned them.
+        exclusions: what `--exclude` names, read once: a list may come from a pipe.
         row_length: the default for the width of the intervals of lengths that samples are drawn from.
         arrays: makes arrays as long as the corpus.
         longest: the most tokens of a conversation; longer conversations are left out. None to keep all of them.

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from packtool.choosing.documents import Portion
 from packtool.errors import UsageError
 from packtool.formats.columns import Numbers, ReadField, first_unread, mask_of, numbers_of
-from packtool.options.where import STORE, Compared, Condition, Field, Negated
+from packtool.options.where import BUILT_IN, OTHER_STORES, STORE, Compared, Condition, Field, Negated
 from packtool.planning.plan import I64, Mask
 from packtool.support.sizes import plural
 
@@ -165,7 +165,7 @@ def _values(field: Field, portion: Portion) -> Any:
             what = "id: its documents have none"
             raise UsageError("bad-where", what, remedy="tokenize with --id-field", where=str(store.place))
         name = store.id_field
-    store.require_kept(name, "--where", "say for which stores it counts, as in store == 'web' and ...")
+    store.require_kept(name, "--where", OTHER_STORES, BUILT_IN)
     return portion.field(name)
 
 

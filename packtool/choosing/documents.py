@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from packtool.errors import UsageError
 from packtool.formats.token_store import Corpus, TokenStore
 from packtool.places.place import Place
 from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
@@ -88,10 +87,7 @@ class StoredDocuments:
     def require_hashed(self, kind: str, other: str) -> None:
         """Refuse stores whose hashes are not of this kind, which `other` has: they would never be equal."""
         for store in self.stores:
-            if store.hashed != kind:
-                what = f"it has hashes of {store.hashed}, and {other} of {kind}, so no document of one is in the other"
-                remedy = "make both from texts, or both from ids"
-                raise UsageError("hashes-differ", what, remedy=remedy, where=str(store.place))
+            store.known.require_hashed(kind, other)
 
     def column(self, number: int, shard: int, name: str) -> Any:
         """Return a kept field of the documents of a shard; the fields of one shard are in memory."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import StoreManifest
 from packtool.formats.token_store import TokenStore
+from packtool.options.kinds import PATHS
+from packtool.options.shared import Many
 from packtool.outputs.recorded import Recorded
 from packtool.planning.plan import Mask
 
@@ -69,7 +71,7 @@ def excluded(exclusions: Exclusions, documents: StoredDocuments) -> Callable[[Po
     return marked
 
 
-def read_exclusions(paths: Sequence[Path | str]) -> Exclusions:
+def read_exclusions(given: Many) -> Exclusions:
     """Read the lists among these paths, and find the token stores, which are directories.
 
     Raises:
@@ -77,13 +79,10 @@ def read_exclusions(paths: Sequence[Path | str]) -> Exclusions:
         UsageError: a directory holds no token store.
     """
     lists, stores = {}, []
-    for path in map(Path, paths):
+    for path in map(Path, PATHS.parse(given)):
         if path.is_dir():
             if not (path / manifests.MANIFEST).is_file():
-                remedy = "name a token store, or a list with one id or FILE:LINE a line"
-                raise UsageError(
-                    "bad-exclude", f"{path} is a directory, and no token store", remedy=remedy, where="--exclude"
-                )
+                raise no_store(path)
             manifests.read_as(path, StoreManifest)  # says what else it is
             stores.append(path)
         else:
@@ -104,5 +103,16 @@ def _read_list(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        what = f"can't be read ({(error.strerror or str(error)).lower()})"
-        raise DataError("missing-input", what, remedy="check the path", where=str(path)) from None
+        raise unreadable(path, error.strerror or str(error)) from None
+
+
+def no_store(path: Path) -> UsageError:
+    """Return the error for a directory that is no token store."""
+    remedy = "name a token store, or a list with one id or FILE:LINE a line"
+    return UsageError("bad-exclude", f"{path} is a directory, and no token store", remedy=remedy, where="--exclude")
+
+
+def unreadable(path: Path, why: str) -> DataError:
+    """Return the error for a list that can't be read."""
+    what = f"can't be read ({why.lower()})"
+    return DataError("missing-input", what, remedy="check the path", where=str(path))

@@ -19,7 +19,7 @@ from packtool.choosing.exclusions import excluded
 from packtool.choosing.listed import names_lines
 from packtool.choosing.sides import Sides
 from packtool.errors import UsageError
-from packtool.formats.token_store import TEXTS
+from packtool.formats.known import TEXTS
 from packtool.options.declare import Declared, given
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import PATHS, parse_share

@@ -8,15 +8,18 @@ from itertools import chain
 
 from packtool.choosing.choose import check_choice, choose_documents
 from packtool.choosing.chosen import EVERYTHING, Chosen
+from packtool.choosing.exclusions import read_exclusions
+from packtool.choosing.needs import require_choice
 from packtool.commands.places import fetch_inputs, places_to_write_from, require_distinct
 from packtool.commands.result import CommandResult
 from packtool.engines import Processes, Worker
-from packtool.errors import DataError
+from packtool.errors import DataError, UsageError
 from packtool.exchange import format_named, require_held
 from packtool.exchange.exported import contents_of
 from packtool.exchange.files import is_intact
 from packtool.exchange.model import Contents, Format, Part
 from packtool.formats import manifest as manifests
+from packtool.formats.known import KnownDataset, Lookup, known, require_alike
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import ExportedFile, ExportManifest, PackedManifest, StoreManifest
 from packtool.formats.token_store import Corpus
@@ -30,7 +33,7 @@ from packtool.outputs.pieces import Pieces
 from packtool.outputs.recorded import Recorded
 from packtool.outputs.tokenizer_files import copy_tokenizer
 from packtool.places.place import Place
-from packtool.places.typed import place_of
+from packtool.places.typed import place_of, places_of
 from packtool.support.clock import Clock
 from packtool.support.progress import Progress
 from packtool.support.sizes import plural
@@ -65,9 +68,10 @@ def export(options: ExportArguments) -> ExportResult:
         DataError: the source is missing, unfinished or damaged.
     """
     clock = Clock()
-    format = format_named(options.format, EXPORTS)
+    format = check(options)
     with places_to_write_from(options, options.source, options.store) as (sources, stores):
         require_distinct(sources)
+        _require_sources(options, list(map(known, sources)), known)
         recorded = Recorded.of(sources)
         inputs = recorded.entries
         chosen = _choose(sources, options)
@@ -81,16 +85,16 @@ def export(options: ExportArguments) -> ExportResult:
         named = list(map(str, sources))
         with open_output(place_of(options.output), "export", options, key=key, inputs=named) as output:
             if output.preview:
-                known = {contents.kind: contents.sequences, "tokens": contents.tokens}
-                return ExportResult.previewed(output, options, known)
+                amounts = {contents.kind: contents.sequences, "tokens": contents.tokens}
+                return ExportResult.previewed(output, options, amounts)
             if output.finished:
                 made, run = manifests.read(output.place), manifests.read_run(output.place)
                 assert isinstance(made, ExportManifest)
                 return ExportResult(path=output.place.shown, manifest=made, run=run, kept=True)
             fetch_inputs(sources, quiet=options.quiet)
-            with InputCheck(contents.files() if options.check_input else ()) as check:
-                files = _write(output, format, contents, check, quiet=options.quiet)
-                check.require_sound()
+            with InputCheck(contents.files() if options.check_input else ()) as checking:
+                files = _write(output, format, contents, checking, quiet=options.quiet)
+                checking.require_sound()
             tokenizer_files = copy_tokenizer(sources[0], base.tokenizer_files, output)
             _require_counts(files, contents, contents.name)
             manifest = ExportManifest(
@@ -115,12 +119,61 @@ def export(options: ExportArguments) -> ExportResult:
             return ExportResult(path=output.place.shown, manifest=manifest, run=run)
 
 
+def check(options: ExportArguments) -> Format:
+    """Check options that make no sense, alone or together; return the format."""
+    check_choice(options)
+    return format_named(options.format, EXPORTS)
+
+
+def makes(options: ExportArguments, look: Lookup) -> KnownDataset:
+    """Check what is needed of the sources; return what is known of the export that is made of them."""
+    places = places_of(options.source)
+    require_distinct(places)
+    sources = list(map(look, places))
+    _require_sources(options, sources, look)
+    return KnownDataset(place=place_of(options.output), kind=ExportManifest, tokenizer=sources[0].tokenizer)
+
+
+def _require_sources(options: ExportArguments, sources: Sequence[KnownDataset], look: Lookup) -> None:
+    """Require of the sources what the options need, as far as it is known before they are opened."""
+    rows = sources[0].rows
+    for source in sources:
+        if source.kind is StoreManifest or (len(sources) == 1 and rows is not None):
+            continue
+        wanted = "a token store or a packed dataset is needed"
+        if len(sources) > 1:
+            wanted = "several token stores are exported together"
+        what = f"{manifests.described(source.kind)}, where {wanted}"
+        remedy = "give what packtool tokenize, pack or shuffle wrote"
+        raise UsageError("not-exportable", what, remedy=remedy, where=str(source.place))
+    if rows is None:
+        require_alike(sources)
+        require_choice(options, sources, look)
+    else:
+        check_input(options, "packed datasets")
+    tokenizer = sources[0].tokenizer
+    if tokenizer is not None:
+        masked = any(source.masked for source in sources)
+        contents = _Known(tokenizer.vocab_size, [], 1, masked)
+        if rows is not None:
+            contents = _Known(tokenizer.vocab_size, rows.lengths or [], rows.multiple, masked)
+        require_held(format_named(options.format, EXPORTS), contents)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of contents before they are opened."""
+
+    vocab_size: int
+    row_lengths: Sequence[int]
+    multiple: int
+    masked: bool
+
+
 def _choose(sources: Sequence[Place], options: ExportArguments) -> Chosen:
     """Choose documents of stores."""
-    exclusions = check_choice(options)
-    if all(isinstance(manifests.read(source), StoreManifest) for source in sources):
-        return choose_documents(Corpus(sources), options, exclusions)
-    check_input(options, "packed datasets")
+    if isinstance(manifests.read(sources[0]), StoreManifest):
+        return choose_documents(Corpus(sources), options, read_exclusions(options.exclude))
     return EVERYTHING
 
 

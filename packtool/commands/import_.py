@@ -15,7 +15,7 @@ from packtool.engines import Threads
 from packtool.errors import DataError, UsageError
 from packtool.exchange import format_named
 from packtool.exchange.files import digest
-from packtool.exchange.imported import ImportedFile, files_of, import_file, say_loss
+from packtool.exchange.imported import ImportedFile, files_of, import_file, require_readable, say_loss
 from packtool.exchange.model import Format, ReadOptions
 from packtool.exchange.whole_documents import rows_not_documents
 from packtool.formats import manifest as manifests
@@ -84,6 +84,7 @@ def import_(options: ImportArguments) -> ImportResult:
     key = key_of("import", recorded, info, identity)
     with open_output(place_of(options.output), "import", options, key=key, inputs=[*inputs, *every]) as place:
         if place.preview:
+            require_readable(files[0], chosen, read)
             known = {"files": len(files), "bytes": sum(size for _, size, _ in identity)}
             return ImportResult.previewed(place, options, known)
         if place.finished:

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from packtool.commands.dataset_job import DatasetResult, dataset_job
 from packtool.commands.stored_rows import write_rows
+from packtool.formats.known import KnownDataset, Lookup
+from packtool.formats.schema import PackedManifest
+from packtool.formats.segment_table import no_segments
 from packtool.options.shuffle import MaterializeArguments
 from packtool.options.signature import takes
+from packtool.places.typed import place_of
 from packtool.writing.stored_tokens import open_packed
+
+
+def check(options: MaterializeArguments) -> None:
+    """Check nothing: its options always make sense together."""
+
+
+def makes(options: MaterializeArguments, look: Lookup) -> KnownDataset:
+    """Check what is needed of the source; return what is known of the dataset that is made of it."""
+    source = look(options.source)
+    source.require_kind(PackedManifest)
+    assert source.rows is not None
+    if options.index_only and not source.rows.segments:
+        raise no_segments(source.place)
+    rows = replace(source.rows, index_only=options.index_only)
+    return replace(source, place=place_of(options.output), rows=rows)
 
 
 @takes(MaterializeArguments)

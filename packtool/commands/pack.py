@@ -15,25 +15,30 @@ from pathlib import Path
 from packtool.choosing.choose import choose_documents
 from packtool.choosing.chosen import Chosen
 from packtool.choosing.documents import StoredDocuments
+from packtool.choosing.exclusions import read_exclusions
+from packtool.choosing.needs import require_choice
 from packtool.commands.corpus_rows import write_corpus
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job, index_names
-from packtool.commands.pack_recipe import PackRecipe
+from packtool.commands.pack_recipe import PackRecipe, padding_id
 from packtool.commands.places import require_distinct, warn_of_scatter
+from packtool.commands.store_parts import require_whole
 from packtool.commands.whole_conversations import longest_conversation, require_fit
+from packtool.formats.known import KnownDataset, KnownRows, Lookup, known, require_alike, require_columns
 from packtool.formats.names import CATEGORY, LOSS, NUMBER, OFFSET, SEGMENT
-from packtool.formats.schema import Options
+from packtool.formats.schema import Options, PackedManifest, StoreManifest
 from packtool.formats.token_store import Corpus
 from packtool.options.pack import PackArguments
 from packtool.options.signature import takes
 from packtool.outputs.output import Output
 from packtool.places.npy import HEADER_BYTES
+from packtool.places.typed import place_of, places_of
 from packtool.planning.arrays import Arrays
 from packtool.planning.plan import Plan
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.report.choice_words import left_out_of
 from packtool.support.temporary import temporary_directory
 from packtool.warnings import warn
-from packtool.writing.kept_columns import require_columns
+from packtool.writing.kept_columns import kept_values
 from packtool.writing.layout import BATCH_TOKENS, Layout
 from packtool.writing.planning import planned
 from packtool.writing.shards import rows_per_shard
@@ -54,15 +59,13 @@ def pack(options: PackArguments) -> DatasetResult:
         UsageError: options that make no sense, or do not fit together.
         DataError: a store is missing, unfinished or damaged, or the disk is full.
     """
-    recipe = PackRecipe.of(options)
+    recipe = check(options)
     recipe.warn_of_order()
     with dataset_job("pack", options, options.stores) as job, temporary_directory() as work:
         require_distinct(job.inputs)
-        if options.index_only:
-            index_names(job.inputs, options.output)
         corpus = Corpus(job.inputs)
+        _require_stores(recipe, [store.known for store in corpus.stores], known)
         _warn_of_empty(corpus)
-        require_columns(corpus, recipe.kept)
         record = recipe.recorded(corpus.tokenizer)
         with job.budget.arrays_for(corpus.documents, work) as arrays:
             # Before the output is opened: the key depends on it, such as on a hold-out of a number of documents.
@@ -74,6 +77,61 @@ def pack(options: PackArguments) -> DatasetResult:
                 if output.preview:
                     return _preview(job, output, recipe, corpus, chosen, work / "plans")
                 return _write(job, output, recipe, record, corpus, chosen)
+
+
+def check(options: PackArguments) -> PackRecipe:
+    """Check options that make no sense, alone or together; return what they ask for."""
+    return PackRecipe.of(options)
+
+
+def makes(options: PackArguments, look: Lookup) -> KnownDataset:
+    """Check what is needed of the stores; return what is known of the dataset that is made of them."""
+    recipe, places = check(options), places_of(options.stores)
+    require_distinct(places)
+    stores = list(map(look, places))
+    _require_stores(recipe, stores, look)
+    strategy, lengths = recipe.strategy, None
+    if "sequence_length" not in strategy.accepts:
+        lengths = sorted(options.buckets)
+    elif not strategy.powers:
+        lengths = [options.row_length]
+    rows = KnownRows(
+        strategy=strategy.name,
+        lengths=lengths,
+        atom_size=options.atom if lengths == [options.sequence_length] else None,
+        multiple=options.multiple,
+        shuffled="atom" if options.shuffle else None,
+        holdout=options.holdout is not None or options.holdout_of is not None,
+        segments=options.segments,
+        index_only=options.index_only,
+    )
+    return KnownDataset(
+        place=place_of(options.output),
+        kind=PackedManifest,
+        tokenizer=stores[0].tokenizer,
+        columns=[field.name for field in recipe.kept],
+        masked=any(store.masked for store in stores),
+        rows=rows,
+    )
+
+
+def _require_stores(recipe: PackRecipe, stores: Sequence[KnownDataset], look: Lookup) -> None:
+    """Require of the stores what the recipe needs, as far as it is known before their documents are read."""
+    options = recipe.options
+    for store in stores:
+        store.require_kind(StoreManifest)
+    if options.index_only:
+        index_names([store.place for store in stores], options.output)
+    require_alike(stores)
+    require_whole(stores)
+    require_columns(stores, [field.name for field in recipe.kept])
+    for key in recipe.ordered_by:
+        for store in stores:
+            store.require_kept(key.field, "--order-by", "order by other fields")
+    require_choice(options, stores, look)
+    longest_conversation(stores, recipe)
+    if stores[0].tokenizer is not None:
+        padding_id(options.pad_token, stores[0].tokenizer)
 
 
 def _warn_of_empty(corpus: Corpus) -> None:
@@ -89,8 +147,9 @@ def _choose(job: DatasetJob, recipe: PackRecipe, corpus: Corpus, arrays: Arrays)
     Args:
         arrays: allocates arrays as long as the corpus.
     """
-    longest = longest_conversation(corpus, recipe)
-    chosen = choose_documents(corpus, recipe.options, recipe.exclusions, recipe.longest_row, arrays, longest)
+    longest = longest_conversation([store.known for store in corpus.stores], recipe)
+    exclusions = read_exclusions(recipe.options.exclude)
+    chosen = choose_documents(corpus, recipe.options, exclusions, recipe.longest_row, arrays, longest)
     require_fit(corpus, recipe, chosen.passes)
     if not recipe.ordered_by:
         return chosen
@@ -128,6 +187,8 @@ def _preview(
         return DatasetResult.previewed(output, job.options, known, unknown=unknown, left_out=left_out)
     scratch.mkdir()  # the output of a dry run has no scratch directory
     with _plan(job, recipe, corpus, chosen, scratch) as plans:
+        for field in recipe.kept:
+            kept_values(corpus, field)  # raises what the run would
         written = _planned_size(corpus, plans, recipe)
         return DatasetResult.previewed(output, job.options, known, written=written, left_out=left_out)
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from packtool.choosing.choose import check_choice
-from packtool.choosing.exclusions import Exclusions
 from packtool.errors import UsageError
 from packtool.formats.schema import Options, Shuffle, TokenizerInfo
 from packtool.options.kinds import KeptField, parse_kept
@@ -28,7 +27,6 @@ class PackRecipe:
     options: PackArguments  # options as the user gave them
     strategy: Strategy  # plans the rows
     shuffle: Shuffle | None  # shuffle of the atoms, as the manifest records it; None for the order of the plan
-    exclusions: Exclusions  # lists and stores whose documents are left out
     kept: Sequence[KeptField]  # columns of the stores that travel with the rows
     ordered_by: Sequence[OrderKey]  # fields that order documents before they are planned; empty for corpus order
 
@@ -38,16 +36,15 @@ class PackRecipe:
 
         Raises:
             UsageError: they make no sense, alone or together.
-            DataError: a list of exclusions can't be read.
         """
         strategy = packing.strategy(options.strategy)
         packing.check(strategy, options)
-        exclusions = check_choice(options)
+        check_choice(options)
         _check_segments(options)
         shuffle = None
         if options.shuffle:
             shuffle = Shuffle(method="atom", atom_size=options.atom_size, seed=options.seed, epoch=options.epoch)
-        return cls(options, strategy, shuffle, exclusions, parse_kept(options.keep), order_keys(options.order_by or ()))
+        return cls(options, strategy, shuffle, parse_kept(options.keep), order_keys(options.order_by or ()))
 
     @property
     def longest_row(self) -> int:

@@ -16,41 +16,29 @@ be a URL.
 from __future__ import annotations
 
 import logging
-import warnings
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from packtool.choosing.documents import names_of
-from packtool.choosing.rules import reading_origins, stores_named
-from packtool.commands import shuffle
-from packtool.commands.pack_recipe import PackRecipe, padding_id
-from packtool.commands.places import require_distinct
 from packtool.commands.result import Preview
 from packtool.config import INPUT, StageTable, read
 from packtool.engines import available_cpus
 from packtool.engines.cluster import started
 from packtool.errors import PacktoolError, UsageError
-from packtool.formats.schema import TokenizerInfo
-from packtool.formats.token_store import TokenStore
+from packtool.formats.known import KnownDataset, known
 from packtool.options.check import checked
 from packtool.options.commands import arguments_of
 from packtool.options.declare import declared
-from packtool.options.pack import PackArguments
 from packtool.options.run import RunArguments
-from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
-from packtool.outputs.claim import look
-from packtool.places.typed import place_of, places_of
+from packtool.outputs.claim import look, require_free
+from packtool.places.typed import Typed, place_of
 from packtool.places.url import as_typed, dataset_url, is_remote
-from packtool.planning.selecting.weights import by_store, weights_in
 from packtool.support.clock import Clock
-from packtool.text.encoding.load import find_tokenizer, info_of
-from packtool.warnings import PacktoolWarning
 
 DEFAULT_OUTPUT = {
     "tokenize": "tokens",
@@ -121,9 +109,7 @@ def run(options: RunArguments) -> list[StageResult]:
     if name == "-":  # standard input
         name = "run"
     planned = stages(tables, inputs, options.output or name)
-    stores = {str(stage.output): stage for stage in planned if stage.name == "tokenize"}
-    for stage in planned:
-        _check(stage, stores)
+    _check_all(planned)
     if options.scheduler is None or options.dry_run:
         return _stages(planned, options)
     with started(options.scheduler, options.workers or available_cpus()) as scheduler:
@@ -157,13 +143,37 @@ def _stages(planned: Sequence[PipelineStage], options: RunArguments) -> list[Sta
     return results
 
 
-def _function(name: str) -> Callable[..., Any]:
-    function: Callable[..., Any] = getattr(import_module(f"packtool.commands.{name}"), name)
+def _function(command: str, name: str) -> Callable[..., Any]:
+    """Return a function of the module of a command: the command itself, or what checks its options."""
+    function: Callable[..., Any] = getattr(import_module(f"packtool.commands.{command}"), name)
     return function
 
 
-def _check(stage: PipelineStage, stores: Mapping[str, PipelineStage]) -> None:
-    """Find mistakes in late stages before the early ones have taken hours; `stores` has the stage behind each store."""
+def _check_all(planned: Sequence[PipelineStage]) -> None:
+    """Find mistakes in late stages before the early ones have taken hours.
+
+    Each command says whether it can do what is asked. What a stage reads is known by its manifest, or of the stage that
+    will make it.
+    """
+    made: dict[str, KnownDataset] = {}
+
+    def known_or_made(typed: Typed) -> KnownDataset:
+        return made.get(str(typed)) or known(typed)
+
+    for stage in planned:
+        try:
+            options = _options(stage)
+            _function(stage.name, "check")(options)
+            makes = _function(stage.name, "makes")(options, known_or_made)
+        except PacktoolError as error:
+            raise stage.table.locate(error) from None
+        if stage.output is not None:
+            require_free(place_of(stage.output), stage.name, stage.inputs)
+            made[str(stage.output)] = makes
+
+
+def _options(stage: PipelineStage) -> Any:
+    """Return the arguments of a stage as its command takes them."""
     if "-" in stage.inputs:
         raise UsageError(
             "stdin-no-resume",
@@ -171,67 +181,16 @@ def _check(stage: PipelineStage, stores: Mapping[str, PipelineStage]) -> None:
             remedy="write it to a file first, or use packtool tokenize -",
             where=stage.table.place(INPUT),
         )
-    try:
-        for name, declaration in declared(arguments_of(stage.name)).items():
-            if declaration.required and declaration.missing and name not in stage.options:
-                what, where = f"{stage.name} needs the option {name}", stage.table.place()
-                raise UsageError("missing-option", what, remedy=declaration.missing, where=where)
-        options = checked(arguments_of(stage.name)(*stage.arguments(), **_without_made(stage)))
-        if isinstance(options, PackArguments):
-            PackRecipe.of(options)
-            _check_inputs(options, stage.inputs, stores)
-        elif isinstance(options, ShuffleArguments):
-            shuffle.check_options(options)
-    except PacktoolError as error:
-        raise stage.table.locate(error) from None
-    if stage.output is not None:
-        state = look(place_of(stage.output)).last
-        if state is not None and state.command != stage.name:
-            what = f"written by packtool {state.command}, not by packtool {stage.name}"
-            raise UsageError("resume-differs", what, remedy="choose another output", where=str(stage.output))
-
-
-def _without_made(stage: PipelineStage) -> dict[str, Any]:
-    """Return the options of a stage without stores to exclude that earlier stages will make, and are not there yet."""
-    options = dict(stage.options)
-    if stage.name != "tokenize" and "exclude" in options:
-        made = set(map(str, stage.needs))
-        options["exclude"] = [name for name in options["exclude"] if name not in made]
-    return options
-
-
-def _check_inputs(options: PackArguments, inputs: Sequence[str], stores: Mapping[str, PipelineStage]) -> None:
-    """Check what `pack` needs of its stores: names in a mixture, origins of documents, and the padding token."""
-    places = places_of(inputs)
-    require_distinct(places)
-    names = names_of(places)
-    by_store(weights_in(options.mix, divided=options.tokens is not None), names)
-    if options.where is not None:
-        stores_named(options.where, names)
-    by_origin = reading_origins(options)
-    for store in inputs:
-        if store in stores and by_origin and not stores[store].options.get("provenance", True):
-            what, remedy = f"{store} will not know where its documents came from", "tokenize without provenance = false"
-            raise UsageError("no-provenance", what, remedy=remedy, where=by_origin[0].flag)
-        if options.pad_token is not None:
-            padding_id(options.pad_token, _tokenizer(store, stores.get(store)))
-
-
-def _tokenizer(store: str, stage: PipelineStage | None) -> TokenizerInfo:
-    """Return the tokenizer of a store, or the one that an earlier stage will make it with."""
-    if stage is None:
-        return TokenStore(store).manifest.tokenizer
-    names = ("revision", "eos_token", "bos", "bos_token")
-    options = {name: stage.options[name] for name in names if name in stage.options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PacktoolWarning)  # tokenize will say it
-        found = find_tokenizer(stage.options.get("tokenizer"), options.pop("revision", None))
-        return info_of(found, **options)
+    for name, declaration in declared(arguments_of(stage.name)).items():
+        if declaration.required and declaration.missing and name not in stage.options:
+            what, where = f"{stage.name} needs the option {name}", stage.table.place()
+            raise UsageError("missing-option", what, remedy=declaration.missing, where=where)
+    return checked(arguments_of(stage.name)(*stage.arguments(), **stage.options))
 
 
 def _do(stage: PipelineStage, options: dict[str, Any], overwrite: bool) -> StageResult:
     clock = Clock()
-    function = partial(_function(stage.name), *stage.arguments(), **options)
+    function = partial(_function(stage.name, stage.name), *stage.arguments(), **options)
     if stage.output is None:
         if "html" in options:
             Path(options["html"]).parent.mkdir(parents=True, exist_ok=True)
@@ -261,7 +220,7 @@ def _preview(
     if any(path in changing for path in stage.needs):
         occupied = look(place_of(stage.output)).names
         return StageResult(stage, "would compare" if occupied else "would do")
-    preview = _function(stage.name)(*stage.arguments(), **options, dry_run=True).preview
+    preview = _function(stage.name, stage.name)(*stage.arguments(), **options, dry_run=True).preview
     states = {"nothing": "would do", "finished": "would keep", "unfinished": "would continue"}
     state = states.get(preview.found)
     if state is None:

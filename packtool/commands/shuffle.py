@@ -6,6 +6,8 @@ of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -16,19 +18,20 @@ from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job
 from packtool.commands.stored_rows import write_rows
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
+from packtool.formats.known import KnownDataset, KnownRows, Lookup, known_by, require_columns
 from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import Manifest, PackedManifest, Shuffle, StoreManifest
+from packtool.formats.segment_table import no_segments
 from packtool.formats.token_store import Corpus
 from packtool.options.check import check_taken
 from packtool.options.kinds import parse_kept
 from packtool.options.shared import DEFAULT_SEED, SHARD_TOKENS
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
+from packtool.places.typed import place_of
 from packtool.planning import packing, shuffling
 from packtool.planning.shuffling import Method, partial
-from packtool.planning.shuffling.bucket import batches
-from packtool.writing.kept_columns import require_columns
-from packtool.writing.stored_plan import stored_atom_size
+from packtool.planning.shuffling.bucket import batches, require_whole_rows
 from packtool.writing.stored_tokens import open_packed
 
 
@@ -43,11 +46,11 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
         UsageError: options that make no sense, or that this dataset can't do.
         DataError: the source is missing, unfinished or damaged, or the disk is full.
     """
-    method = check_options(options)
+    method = check(options)
     with dataset_job("shuffle", options, options.source, options.store) as job:
         [source] = job.inputs
         manifest = manifests.read(source)
-        _require_kind(method, manifest, str(source))
+        _require_source(options, known_by(source, manifest))
         record = Shuffle(
             method=method.name,
             atom_size=options.atom_size,
@@ -62,7 +65,6 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
         dataset = PackedDataset(source)
         if dataset.manifest.index_only or options.index_only:
             dataset = open_packed(source, job.stores)
-        _require_atoms(dataset, options.atom_size)
         if options.atom_size is None:
             record = msgspec.structs.replace(record, atom_size=dataset.manifest.options.get("atom_size"))
         table = None
@@ -71,7 +73,7 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
         return write_rows(job, dataset, record, table)
 
 
-def check_options(options: ShuffleArguments) -> Method:
+def check(options: ShuffleArguments) -> Method:
     """Check that options make sense together; return the method."""
     method = shuffling.method(options.method)
     check_taken(options, "--method", method.name)
@@ -81,6 +83,42 @@ def check_options(options: ShuffleArguments) -> Method:
     return method
 
 
+def makes(options: ShuffleArguments, look: Lookup) -> KnownDataset:
+    """Check what is needed of the source; return what is known of the dataset that is made of it."""
+    method, source = check(options), look(options.source)
+    _require_source(options, source)
+    rows = source.rows
+    if method.source == "store":
+        rows = KnownRows(
+            strategy="concat",
+            lengths=[options.sequence_length or 0],
+            atom_size=options.sequence_length,
+            multiple=1,
+            shuffled=method.name,
+            holdout=False,
+            segments=True,
+            index_only=options.index_only,
+        )
+    elif rows is not None:
+        rows = replace(rows, shuffled=method.name, index_only=options.index_only)
+    return replace(source, place=place_of(options.output), kind=PackedManifest, rows=rows)
+
+
+def _require_source(options: ShuffleArguments, source: KnownDataset) -> None:
+    """Require of the source what the method needs, as far as it is known before it is opened."""
+    method = shuffling.method(options.method)
+    _require_kind(method, source)
+    if method.source == "store":
+        _require_texts([source])
+        require_columns([source], [field.name for field in parse_kept(options.keep)])
+    elif source.rows is not None:
+        if options.index_only and not source.rows.segments:
+            raise no_segments(source.place)
+        _require_atoms(source.rows, options.atom_size, str(source.place))
+        if options.batch_tokens is not None:
+            _require_batches(source.rows, options.batch_tokens, str(source.place))
+
+
 def _seed(given: int | None, manifest: Manifest) -> int:
     """Return the seed given, else the dataset's own: an epoch is another order of the same seed."""
     if given is not None:
@@ -88,60 +126,62 @@ def _seed(given: int | None, manifest: Manifest) -> int:
     return manifest.seed if isinstance(manifest, PackedManifest) else DEFAULT_SEED
 
 
-def _require_kind(method: Method, manifest: Manifest, where: str) -> None:
-    described = manifests.describe(manifest)
+def _require_kind(method: Method, source: KnownDataset) -> None:
+    described, where = manifests.described(source.kind), str(source.place)
     if method.source == "store":
-        if not isinstance(manifest, StoreManifest):
+        if source.kind is not StoreManifest:
             what = f"{described}, where --method={method.name} needs a token store"
             remedy = "give the token store itself, or shuffle its rows with --method=atom"
             raise UsageError("not-a-store", what, remedy=remedy, where=where)
-    elif not isinstance(manifest, PackedManifest):
+    elif source.kind is not PackedManifest:
         what = f"{described}, where --method={method.name} needs a packed dataset"
         remedy = "give what packtool pack wrote (it shuffles too); a token store takes --method=partial"
         raise UsageError("not-packed", what, remedy=remedy, where=where)
 
 
-def _require_atoms(dataset: PackedDataset, atom_size: int | None) -> None:
-    """Make sure that the dataset still has its atoms, or can have others."""
-    manifest = dataset.manifest
-    if manifest.shuffle is not None and manifest.shuffle.method == "partial":
+def _require_atoms(rows: KnownRows, atom_size: int | None, where: str) -> None:
+    """Make sure that rows still have their atoms, or can have others."""
+    if rows.shuffled == "partial":
         raise UsageError(
             "partial-shuffled",
             "made by the partial shuffle: its rows continue each other from batch to batch, which no other order keeps",
             remedy="make another epoch from the token store, with `packtool shuffle STORE --method partial --epoch N`",
-            where=str(dataset.place),
+            where=where,
         )
-    stored = stored_atom_size(dataset)
-    if atom_size is None or atom_size == stored:
+    stored, lengths = rows.atom_size, rows.lengths
+    if atom_size is None or atom_size == stored or lengths is None:
         return
     if stored is None:
         what, remedy = "rows of several lengths move one by one", "leave --atom-size out"
-    elif manifest.strategy != "concat":
-        what = f"packed with --strategy={manifest.strategy} in atoms of {stored} tokens, which are whole pieces of text"
+    elif rows.strategy != "concat":
+        what = f"packed with --strategy={rows.strategy} in atoms of {stored} tokens, which are whole pieces of text"
         remedy = "leave --atom-size out, or pack again with --atom-size"
-    elif manifest.shuffle is not None:
+    elif rows.shuffled is not None:
         what = f"shuffled already in atoms of {stored} tokens; others need the stream in corpus order"
         remedy = "shuffle what was packed with --no-shuffle, or pack again with --atom-size"
-    elif atom_size % manifest.multiple:
-        what = f"documents begin at multiples of {manifest.multiple}, but {atom_size} is not one"
+    elif atom_size % rows.multiple:
+        what = f"documents begin at multiples of {rows.multiple}, but {atom_size} is not one"
         remedy = "give a multiple of it, or pack again with another --document-multiple"
     else:
-        packing.require_fit(atom_size, dataset.buckets[0].sequence_length)
+        packing.require_fit(atom_size, lengths[0])
         return
     raise UsageError("atoms-fixed", what, remedy=remedy, where="--atom-size")
+
+
+def _require_batches(rows: KnownRows, batch_tokens: int, where: str) -> None:
+    """Refuse batches of one number of tokens for rows of one length, or that are no whole number of rows."""
+    if rows.lengths is None:
+        return
+    if rows.atom_size is not None:
+        what = "all its rows have one length, so every batch has the same number of tokens anyway"
+        raise UsageError("one-bucket", what, remedy="give --method=atom", where=where)
+    require_whole_rows(rows.lengths, batch_tokens)
 
 
 def _with_batches(
     dataset: PackedDataset, record: Shuffle, batch_tokens: int, *, keep_rest: bool
 ) -> tuple[Shuffle, npt.NDArray[Any]]:
     """Make the batches of the bucket shuffle, and add the rows they leave out to its record."""
-    if stored_atom_size(dataset) is not None:
-        raise UsageError(
-            "one-bucket",
-            "all its rows have one length, so every batch has the same number of tokens anyway",
-            remedy="give --method=atom",
-            where=str(dataset.place),
-        )
     sizes = [(bucket.sequence_length, bucket.rows) for bucket in dataset.buckets]
     table = batches(sizes, batch_tokens, keep_rest=keep_rest, seed=record.seed, epoch=record.epoch)
     record = msgspec.structs.replace(record, batch_tokens=batch_tokens)
@@ -157,9 +197,7 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
     assert record.batch_size is not None
     assert isinstance(job.options, ShuffleArguments)
     corpus, short_rows, lanes = Corpus(job.inputs), remainder == "pad", record.batch_size
-    _require_texts(corpus)
     kept = parse_kept(job.options.keep)
-    require_columns(corpus, kept)
     partial.lane_tokens(corpus.tokens, lanes, 1 if short_rows else sequence_length)  # raises what the plan would
     options = {
         "sequence_length": sequence_length,
@@ -193,10 +231,10 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
             )
 
 
-def _require_texts(corpus: Corpus) -> None:
+def _require_texts(stores: Sequence[KnownDataset]) -> None:
     """Refuse stores of conversations, which the partial shuffle would cut."""
-    for store in corpus.stores:
-        if store.manifest.conversations:
+    for store in stores:
+        if store.conversations:
             what = f"the partial shuffle cuts documents wherever a row ends, and {store.place} holds conversations"
             remedy = "pack them, as with `packtool pack STORE --strategy bfd`: the rows come out shuffled"
             raise UsageError("conversations-cut", what, remedy=remedy, where="--method")

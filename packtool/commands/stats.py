@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from packtool.blending.blend import names_blend
-from packtool.commands.places import places_to_read
+from packtool.choosing.choose import check_choice
+from packtool.choosing.needs import require_choice
+from packtool.commands.places import places_to_read, require_distinct
 from packtool.commands.stats_compare import strategies_tried
 from packtool.commands.stats_packed import packed_report
 from packtool.engines import Engine, engine_for
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.files import write_bytes
+from packtool.formats.known import KnownDataset, Lookup, known, require_alike
 from packtool.formats.names import UNFINISHED
 from packtool.formats.schema import StoreManifest
 from packtool.options.check import check_input
@@ -38,19 +41,68 @@ def stats(options: StatsArguments) -> Report:
         UsageError: options that make no sense for an input of this kind.
         DataError: the input is missing, unfinished or damaged.
     """
+    tried, paths = check(options), _paths(options)
     if options.html is not None:
-        _check_page(Path(options.html))
-    tried = strategies_tried(options)
-    paths: list[Typed] = []
-    if isinstance(options.path, str | Path | Place):
-        paths.append(options.path)
-    else:
-        paths += options.path
+        _require_directory(Path(options.html))
     with engine_for(options.scheduler, options.workers, "stats", at_end=discard_runs) as engine:
         report = _report(paths, tried, options, engine)
     if options.html is not None:
         write_bytes(Path(options.html), page(report).encode())
     return report
+
+
+def check(options: StatsArguments) -> list[Candidate]:
+    """Check options that make no sense, alone or together; return the strategies to compare."""
+    if options.html is not None:
+        _check_page(Path(options.html))
+    return strategies_tried(options)
+
+
+def makes(options: StatsArguments, look: Lookup) -> None:
+    """Check what is needed of the inputs, as far as they are datasets or will be; it makes none."""
+    paths = _paths(options)
+    if names_blend(str(paths[0])):
+        return
+    if all(map(_is_text, paths)):
+        _require_one(paths, "PATH")
+        check_choice(options)
+    else:
+        _require_datasets(options, list(map(look, paths)), look)
+
+
+def _paths(options: StatsArguments) -> list[Typed]:
+    if isinstance(options.path, str | Path | Place):
+        return [options.path]
+    return list(options.path)
+
+
+def _is_text(typed: Typed) -> bool:
+    """Return whether there is something at a path that is no dataset."""
+    return isinstance(typed, str | Path) and Path(typed).exists() and not _is_dataset(typed)
+
+
+def _require_datasets(options: StatsArguments, datasets: Sequence[KnownDataset], look: Lookup) -> None:
+    """Require token stores, or one packed dataset, with what the options need, as far as it is known beforehand."""
+    others = [dataset for dataset in datasets if dataset.kind is not StoreManifest]
+    if not others:
+        check_input(options, "token stores")
+        check_choice(options)
+        require_distinct([dataset.place for dataset in datasets])
+        require_alike(datasets)
+        require_choice(options, datasets, look)
+        for dataset in datasets:
+            if options.most_repeated is not None:
+                dataset.require_origins("--most-repeated")
+        return
+    _require_one(datasets, str(others[0].place))
+    check_input(options, "packed datasets")
+    if options.compare is not None:
+        raise UsageError(
+            "not-a-store",
+            "a packed dataset, but strategies are compared on documents",
+            remedy="give the token store it was packed from, or leave --compare out",
+            where=str(others[0].place),
+        )
 
 
 def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> Report:
@@ -67,6 +119,7 @@ def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsAr
         from packtool.commands.stats_texts import texts_report
 
         _require_one(paths, "PATH")
+        check_choice(options)
         return texts_report(str(paths[0]), tried, options, engine)
     with places_to_read(paths) as places:
         return _datasets_report(places, tried, options, engine)
@@ -76,22 +129,12 @@ def _datasets_report(
     places: Sequence[Place], tried: Sequence[Candidate], options: StatsArguments, engine: Engine
 ) -> Report:
     """Report on token stores, together, or on one packed dataset."""
-    kinds = {place: manifests.read(place) for place in places}
-    others = [place for place, manifest in kinds.items() if not isinstance(manifest, StoreManifest)]
-    if not others:
+    datasets = list(map(known, places))
+    _require_datasets(options, datasets, known)
+    if datasets[0].rows is None:
         from packtool.commands.stats_store import store_report
 
-        check_input(options, "token stores")
         return store_report(places, tried, options, engine)
-    _require_one(places, str(others[0]))
-    check_input(options, "packed datasets")
-    if tried:
-        raise UsageError(
-            "not-a-store",
-            "a packed dataset, but strategies are compared on documents",
-            remedy="give the token store it was packed from, or leave --compare out",
-            where=str(places[0]),
-        )
     return packed_report(places[0], options, engine)
 
 
@@ -109,7 +152,7 @@ def _is_dataset(typed: Typed) -> bool:
     return arrays or (place / manifests.MANIFEST).exists() or (place / UNFINISHED).is_dir()
 
 
-def _require_one(paths: Sequence[Typed], where: str) -> None:
+def _require_one(paths: Sequence[object], where: str) -> None:
     """Refuse several paths. `where` stands in the message: the path that is not a token store, or the argument."""
     if len(paths) != 1:
         raise UsageError(
@@ -121,10 +164,14 @@ def _require_one(paths: Sequence[Typed], where: str) -> None:
 
 
 def _check_page(html: Path) -> None:
-    """Refuse a path that can't be written as a page, before anything is measured."""
-    if html.is_dir() or not html.absolute().parent.is_dir():
-        what = f"{html} can't be written: it is a directory, or lies in one that does not exist"
-        raise UsageError("bad-option", what, remedy="give a file in an existing directory", where="--html")
+    """Refuse a path that is not the name of a page."""
     if html.suffix.lower() not in (".html", ".htm"):
         what = f"{str(html)!r} is not the name of a page, and what lies there would be overwritten"
         raise UsageError("bad-option", what, remedy="give a name that ends in .html", where="--html")
+
+
+def _require_directory(html: Path) -> None:
+    """Refuse a page that can't be written, before anything is measured."""
+    if html.is_dir() or not html.absolute().parent.is_dir():
+        what = f"{html} can't be written: it is a directory, or lies in one that does not exist"
+        raise UsageError("bad-option", what, remedy="give a file in an existing directory", where="--html")

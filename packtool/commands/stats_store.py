@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from packtool.choosing.choose import check_choice, choose_documents
+from packtool.choosing.choose import choose_documents
 from packtool.choosing.documents import StoredDocuments
-from packtool.choosing.exclusions import Exclusions
+from packtool.choosing.exclusions import Exclusions, read_exclusions
 from packtool.commands.made_by import tokenizer_named
 from packtool.commands.places import require_distinct
 from packtool.commands.ranked_documents import longest, most_repeated
@@ -53,10 +53,10 @@ def store_report(
 
     Args:
         before: the command that makes the store.
-        exclusions: as `check_choice` returned them; None to check the options here.
+        exclusions: what `--exclude` names; None to read it here.
     """
     if exclusions is None:
-        exclusions = check_choice(options)
+        exclusions = read_exclusions(options.exclude)
     require_distinct(places)
     recorded = Recorded.of(places)
     corpus = Corpus(places)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from packtool.choosing.choose import check_choice
+from packtool.choosing.exclusions import read_exclusions
 from packtool.commands.stats_store import NEW_STORE, store_report
 from packtool.commands.tokenize import tokenized
 from packtool.engines import Engine
@@ -36,7 +36,7 @@ def texts_report(location: str, tried: Sequence[Candidate], options: StatsArgume
         UsageError: the files hold conversations, and the tokenizer has no chat template.
         DataError: a file can't be read; or the temporary directory has no room for the tokens.
     """
-    exclusions = check_choice(options)  # here, before everything is tokenized
+    exclusions = read_exclusions(options.exclude)  # here, before everything is tokenized
     how: dict[str, Any] = {}
     for name in (*_TEXT, "workers", "scheduler", "quiet"):
         if getattr(options, name) is not None:

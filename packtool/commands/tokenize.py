@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 from packtool.commands.result import StoreResult
 from packtool.engines import Engine, engine_for
 from packtool.errors import DataError
+from packtool.formats.known import IDS, TEXTS, KnownDataset, Lookup
+from packtool.formats.schema import StoreManifest
 from packtool.options.signature import takes
 from packtool.options.tokenize import TokenizeArguments
 from packtool.outputs.claim import open_output
@@ -19,10 +22,12 @@ from packtool.support.sizes import show_bytes
 from packtool.support.temporary import discard_runs
 from packtool.text.corpus.blocks import plan
 from packtool.text.corpus.find import Texts, find_texts
+from packtool.text.corpus.formats import FORMATS
 from packtool.text.corpus.records import shown
 from packtool.text.tokenizing.job import finish, run_blocks, warn_of_columns
 from packtool.text.tokenizing.recipe import StoreRecipe
 from packtool.text.tokenizing.tokenizer import Tokenizer, load
+from packtool.warnings import PacktoolWarning
 
 _MOST_TEXT = 1 << 25  # bytes of the largest text file, which is one document, that a dry run reads
 
@@ -52,6 +57,30 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         return tokenized(options, engine, called=str(place_of(options.output)))
 
 
+def check(options: TokenizeArguments) -> None:
+    """Check nothing: options are looked at together with the files and the tokenizer that they name."""
+
+
+def makes(options: TokenizeArguments, look: Lookup) -> KnownDataset:
+    """Check the files and the tokenizer; return what is known of the store that is made with them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PacktoolWarning)  # tokenizing says it
+        texts = find_texts(options)
+        tokenizer = load(options, texts.kind, texts.most_bytes)
+        recipe = StoreRecipe.of(options, texts, tokenizer)
+    return KnownDataset(
+        place=place_of(options.output),
+        kind=StoreManifest,
+        tokenizer=tokenizer.info,
+        columns=texts.fields.columns,
+        has_origins=options.provenance,
+        hashed=IDS if options.ids_field is not None else TEXTS,
+        conversations=tokenizer.chat is not None,
+        masked=tokenizer.chat is not None and options.train_on != "all",
+        part=recipe.part,
+    )
+
+
 def tokenized(options: TokenizeArguments, engine: Engine, *, called: str) -> TokenizeResult:
     """Tokenize with an engine that the caller has; `called` is what warnings call the store."""
     clock = Clock()
@@ -77,6 +106,8 @@ def _preview(
     known = {"files": len(texts.files), "bytes": sum(file.bytes for file in texts.files)}
     read = texts.read_fields.shown()
     unknown = _not_estimated(texts)
+    if options.part is not None:
+        unknown = "a dry run estimates all parts together; leave --part out"
     if unknown or out.preview == "finished":
         return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown, read=read)
     from packtool.text.tokenizing.estimate import estimate  # only a dry run needs it
@@ -102,7 +133,10 @@ def _not_estimated(texts: Texts) -> str:
         return "standard input, a pipe, or what a program gives, can be read only once"
     if any(is_remote(file.location) for file in texts.files):
         return "files at URLs are not fetched in a dry run; look at some of them on this machine"
-    large = [file for file in texts.files if file.format == "text" and not file.separator and file.bytes > _MOST_TEXT]
+    large = []
+    for file in texts.files:
+        if FORMATS[file.format].whole and not file.separator and file.bytes > _MOST_TEXT:
+            large.append(file)
     if large:
         return f"{shown(large[0].location)} is one document of {show_bytes(large[0].bytes)}, which is not read in part"
     return ""

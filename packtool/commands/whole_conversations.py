@@ -8,6 +8,7 @@ import numpy as np
 
 from packtool.commands.pack_recipe import PackRecipe
 from packtool.errors import DataError, UsageError
+from packtool.formats.known import KnownDataset
 from packtool.formats.token_store import Corpus
 from packtool.planning.packing import STRATEGIES
 from packtool.planning.packing.strategy import Strategy
@@ -31,22 +32,22 @@ def cut_by(strategy: Strategy, held: str, where: str) -> UsageError:
     return UsageError("conversations-cut", what, remedy=remedy, where=where)
 
 
-def longest_conversation(corpus: Corpus, recipe: PackRecipe) -> int | None:
-    """Return the length in tokens above which conversations are dropped; None to drop none.
+def longest_conversation(stores: Sequence[KnownDataset], recipe: PackRecipe) -> int | None:
+    """Return the length in tokens above which conversations of the stores are dropped; None to drop none.
 
     Raises:
         UsageError: the strategy would cut conversations without `--too-long cut`; or there are none.
     """
     options = recipe.options
-    stores = [store for store in corpus.stores if store.manifest.conversations]
-    if not stores and options.too_long != "error":
+    held = [store for store in stores if store.conversations]
+    if not held and options.too_long != "error":
         remedy = "leave it out; --max-tokens leaves out texts"
         raise UsageError("bad-option", "no store holds conversations", remedy=remedy, where="--too-long")
-    if not stores or options.too_long == "cut":
+    if not held or options.too_long == "cut":
         return None
     strategy = recipe.strategy
     if strategy.name not in KEEPING:
-        raise cut_by(strategy, f"{stores[0].place} holds conversations", "--strategy")
+        raise cut_by(strategy, f"{held[0].place} holds conversations", "--strategy")
     if options.too_long == "drop":
         return _room(recipe)
     return None

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from packtool.errors import UsageError
-from packtool.exchange.model import Contents, Format
+from packtool.exchange.model import Format, Holdable
 from packtool.options.check import suggest
 from packtool.options.names import EXPORTS, IMPORTS, any_of
 
@@ -35,7 +35,7 @@ def format_named(name: str, names: Sequence[str]) -> Format:
     return FORMATS[name]
 
 
-def require_held(format: Format, contents: Contents) -> None:
+def require_held(format: Format, contents: Holdable) -> None:
     """Require that a format can hold the contents.
 
     Raises:

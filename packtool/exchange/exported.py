@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from packtool.errors import UsageError
 from packtool.exchange.model import Contents, Part, SequenceBlock, groups
 from packtool.formats import manifest as manifests
 from packtool.formats.on_demand import joined_contents
 from packtool.formats.packed import PackedBucket, PackedDataset
-from packtool.formats.schema import PackedManifest, StoreManifest
+from packtool.formats.schema import PackedManifest
 from packtool.formats.token_store import Corpus, TokenStore
 from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed
@@ -43,20 +42,11 @@ def contents_of(
         stores: the stores that a dataset without tokens was packed from; empty for the places in its manifest.
 
     Raises:
-        UsageError: neither token stores nor a packed dataset, or stores of different tokenizers.
+        UsageError: stores of different tokenizers.
         DataError: missing, unfinished or damaged.
     """
-    for place in places:
-        manifest = manifests.read(place)
-        if isinstance(manifest, PackedManifest) and len(places) == 1:
-            return _rows(open_packed(place, stores))
-        if not isinstance(manifest, StoreManifest):
-            wanted = "a token store or a packed dataset is needed"
-            if len(places) > 1:
-                wanted = "several token stores are exported together"
-            what = f"{manifests.describe(manifest)}, where {wanted}"
-            remedy = "give what packtool tokenize, pack or shuffle wrote"
-            raise UsageError("not-exportable", what, remedy=remedy, where=str(place))
+    if isinstance(manifests.read(places[0]), PackedManifest):
+        return _rows(open_packed(places[0], stores))
     return _documents(_Stored(Corpus(places).stores), documents)
 
 

@@ -96,6 +96,16 @@ def say_loss(files: Iterable[Path], chosen: Format, options: ReadOptions) -> boo
     return False
 
 
+def require_readable(file: Path, chosen: Format, options: ReadOptions) -> None:
+    """Read the first documents of a file, for a dry run.
+
+    Raises:
+        DataError: they can't be read as asked.
+    """
+    assert chosen.read is not None
+    next(chosen.read(file, options), None)
+
+
 def _first(
     file: Path, read: Callable[[Path, ReadOptions], Iterator[ReadDocuments]], options: ReadOptions
 ) -> ReadDocuments | None:

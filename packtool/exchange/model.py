@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError
+from packtool.formats.names import token_dtype
 from packtool.formats.schema import ExportedFile
 from packtool.places.place import MappedFile
 from packtool.planning.plan import I64, INSERTED_EOS, Segments, offsets_of
@@ -89,6 +90,22 @@ class Part:
     tokens: int  # tokens in it
     first_sequence: int  # sequences before it
     first_token: int  # tokens before it
+
+
+class Holdable(Protocol):
+    """What decides whether a format can hold some contents, as `Contents` has it."""
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def row_lengths(self) -> Sequence[int]: ...
+
+    @property
+    def multiple(self) -> int: ...
+
+    @property
+    def masked(self) -> int | bool | None: ...
 
 
 @dataclass(frozen=True)
@@ -228,7 +245,7 @@ class Format:
         """Return the type that tokens are stored as."""
         return np.dtype(self.dtypes[contents.dtype.itemsize])
 
-    def reject(self, contents: Contents) -> ExportReject | None:
+    def reject(self, contents: Holdable) -> ExportReject | None:
         """Return why the format can't hold the contents; None where it can."""
         for reject in _REJECTS:
             if not reject.holds(self, contents):
@@ -250,8 +267,8 @@ class ExportReject:
     """A reason why a format can't hold some contents."""
 
     code: str
-    holds: Callable[[Format, Contents], bool]  # whether the format can
-    told: Callable[[Format, Contents], str]  # why not, in a sentence about the format
+    holds: Callable[[Format, Holdable], bool]  # whether the format can
+    told: Callable[[Format, Holdable], str]  # why not, in a sentence about the format
     otherwise: str = ""  # what can be done besides choosing another format, or ""
 
 
@@ -269,7 +286,7 @@ class _Loss:
 _REJECTS = (
     ExportReject(
         "format-too-small",
-        lambda kind, contents: kind.dtypes[contents.dtype.itemsize] is not None,
+        lambda kind, contents: kind.dtypes[token_dtype(contents.vocab_size).itemsize] is not None,
         lambda kind, contents: f"{kind.name} holds ids of 16 bits, but the vocabulary has {contents.vocab_size} tokens",
     ),
     ExportReject(
@@ -296,7 +313,7 @@ _REJECTS = (
     ExportReject(
         "format-without-loss",
         lambda kind, contents: kind.loss or not contents.masked,
-        lambda kind, contents: f"{kind.name} can't say which tokens train, and {contents.masked:,} of them do not",
+        lambda kind, _: f"{kind.name} can't say which tokens train, and some of them do not",
     ),
 )
 _LOSSES = (

@@ -115,9 +115,9 @@ def unsealed(raw: bytes) -> bytes:
     return match[1] + b"\n}"
 
 
-def describe(manifest: Manifest) -> str:
-    """Describe a directory with this manifest in one sentence."""
-    return _FORMATS[manifest.format].described
+def described(kind: type[Manifest]) -> str:
+    """Describe a directory with a manifest of this type in a few words."""
+    return next(known.described for known in _FORMATS.values() if known.kind is kind)
 
 
 def write(place: Typed, manifest: Manifest) -> bool:
@@ -141,13 +141,8 @@ def _facts(raw: bytes, kind: type[_Content], where: str) -> _Content:
     try:
         return from_json(raw, kind)
     except ValueError as error:
-        raise damaged_report(str(error), where) from None
-
-
-def damaged_report(why: str, where: str) -> DataError:
-    """Return the error for a `report.json` or `run.json` that packtool did not write."""
-    remedy = "run the command that made it again, with --overwrite=True"
-    return DataError("damaged-report", f"not what packtool wrote: {why}", remedy=remedy, where=where)
+        remedy = "run the command that made it again, with --overwrite=True"
+        raise DataError("damaged-report", f"not what packtool wrote: {error}", remedy=remedy, where=where) from None
 
 
 def input_entry(place: Typed) -> DatasetEntry:
@@ -227,9 +222,14 @@ def read_as(place: Typed, kind: type[_Kinds]) -> _Kinds:
     manifest = read(place)
     if isinstance(manifest, kind):
         return manifest
-    code, wanted, give = _WANTED[kind]
-    what = f"{describe(manifest)}, where {_FORMATS[wanted].described} is needed"
-    raise UsageError(code, what, remedy=f"give {give}", where=str(place))
+    raise other_kind(type(manifest), kind, str(place))
+
+
+def other_kind(kind: type[Manifest], wanted: type[StoreManifest] | type[PackedManifest], where: str) -> UsageError:
+    """Return the error for a dataset of another kind than is needed."""
+    code, name, give = _WANTED[wanted]
+    what = f"{described(kind)}, where {_FORMATS[name].described} is needed"
+    return UsageError(code, what, remedy=f"give {give}", where=where)
 
 
 def _a_file(place: Place) -> DataError:

@@ -20,10 +20,10 @@ import xxhash
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.files import NpyWriter, write_array, write_listed
+from packtool.formats.known import known_by, require_alike
 from packtool.formats.names import LOSS, OFFSET, ORIGIN, shard_file, token_dtype
 from packtool.formats.on_demand import held, joined_contents, open_arrays
 from packtool.formats.schema import InputEntry, OtherFile, StoreManifest, TokenShard
-from packtool.options.kinds import shown
 from packtool.places.npy import FileEntry
 from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed, place_of
@@ -33,8 +33,6 @@ from packtool.support.mapped import release
 
 LONGEST_DOCUMENT = (1 << 32) - 1
 """Tokens, EOS included: lengths and places in documents are stored in 32 bits."""
-TEXTS = "texts"
-"""What hashes of documents are of, where nothing else is said."""
 _AGAIN = "make the dataset again, or copy it again"
 
 
@@ -153,6 +151,7 @@ class TokenStore:
         self.place = place_of(place)  # where the store lies
         manifest = manifests.read_as(self.place, StoreManifest)
         self.manifest = manifest
+        self.known = known_by(self.place, manifest)
         self.dtype = np.dtype(manifest.dtype)
         self.documents = manifest.counts["documents"]
         self.tokens = manifest.counts["tokens"]
@@ -202,14 +201,12 @@ class TokenStore:
     @property
     def hashed(self) -> str:
         """The kind of contents that the hashes of its documents are of: texts, or ids."""
-        if "ids_field" in self.manifest.options:
-            return "ids"
-        return TEXTS
+        return self.known.hashed
 
     @property
     def has_origins(self) -> bool:
         """Whether it records where its documents came from."""
-        return all(shard.documents is not None for shard in self.manifest.shards)
+        return self.known.has_origins
 
     def origin(self, number: int) -> str:
         """Return `file:record` of one document."""
@@ -230,14 +227,7 @@ class TokenStore:
 
     def require_origins(self) -> None:
         """Raise a UsageError unless it records where its documents came from."""
-        if self.has_origins:
-            return
-        what = "it was made with --no-provenance, so it does not record where its documents came from"
-        remedy = "tokenize again without it"
-        if "imported" in self.manifest.options:
-            what = "it was imported, so it records neither where its documents came from, nor hashes of their texts"
-            remedy = "tokenize the texts, where there are any"
-        raise UsageError("no-provenance", what, remedy=remedy, where=str(self.place))
+        self.known.require_origins()
 
     def _origins_of(self, shard: TokenShard) -> MappedFile:
         if shard.documents is None:
@@ -262,18 +252,13 @@ class TokenStore:
         return field
 
     @property
-    def kept_fields(self) -> list[str]:
+    def kept_fields(self) -> Sequence[str]:
         """The fields that were kept with the tokens."""
-        options = self.manifest.options
-        return [str(name) for name in dict.fromkeys([options.get("id_field"), *options.get("columns", ())]) if name]
+        return self.known.columns or ()
 
-    def require_kept(self, name: str, where: str, remedy: str) -> None:
+    def require_kept(self, name: str, where: str, remedy: str, also: Sequence[str] = ()) -> None:
         """Raise a UsageError unless a field was kept with the tokens."""
-        if name not in self.kept_fields:
-            kept = ", ".join(self.kept_fields) or "none"
-            what = f"{shown(name)} was not kept with the documents of {self.place} (kept: {kept})"
-            remedy = f"tokenize with --columns={name}, or {remedy}"
-            raise UsageError("field-not-kept", what, remedy=remedy, where=where)
+        self.known.require_kept(name, where, remedy, also)
 
     def column(self, name: str) -> Any:
         """Return a field that was kept with the tokens: a `pyarrow.ChunkedArray` of strings, one a document."""
@@ -404,7 +389,7 @@ class Corpus:
 
     def __init__(self, places: Sequence[Typed]) -> None:
         self.stores = list(map(TokenStore, places))
-        self._require_alike()
+        require_alike([store.known for store in self.stores])
         self.documents = sum(store.documents for store in self.stores)
         self.tokens = sum(store.tokens for store in self.stores)
         self.tokenizer = self.stores[0].manifest.tokenizer
@@ -428,20 +413,6 @@ class Corpus:
         known = ("documents", "tokens", "store_documents", "chosen", "_stored", "_behind", "_lengths", "_starts")
         where = [(store.place, _seal(store.manifest)) for store in self.stores]
         return _again, (where,), {name: getattr(self, name) for name in known}
-
-    def _require_alike(self) -> None:
-        first = self.stores[0]
-        for store in self.stores[1:]:
-            ours, theirs = first.manifest.tokenizer, store.manifest.tokenizer
-            for name in ("sha256", "vocab_size", "eos_id", "bos_id"):
-                a, b = getattr(ours, name), getattr(theirs, name)
-                if a != b:
-                    raise UsageError(
-                        "stores-differ",
-                        f"tokenizer {name} is {b}, but {a} in {first.place}",
-                        remedy="tokenize both with the same tokenizer and options",
-                        where=str(store.place),
-                    )
 
     @property
     def has_loss(self) -> bool:

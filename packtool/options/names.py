@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 STRATEGIES = (
     "concat",
     "padding",
@@ -18,6 +20,9 @@ STRATEGIES = (
 """Every strategy, in the order of the documentation; `bfd-extra` is `bfd_extra.py` in `packtool/planning/packing/`."""
 METHODS = ("atom", "partial", "bucket")
 """Every shuffle."""
+TextFormatName = Literal["jsonl", "json", "parquet", "arrow", "text", "lines", "csv", "tsv"]
+"""Every format of input; `csv` is `csv.py` in `packtool/text/corpus/formats/`."""
+TEXT_FORMATS: tuple[str, ...] = get_args(TextFormatName)
 EXPORTED_FILES = {
     "megatron": ("*.idx", "*.bin"),
     "nanogpt": ("*.bin",),

@@ -16,6 +16,8 @@ from packtool.options.kinds import Kind, shown
 
 BUILT_IN = ("store", "file", "line", "id", "tokens")
 """Names that every document has a value for, whatever was kept with it."""
+OTHER_STORES = "say for which stores it counts, as in store == 'web' and ..."
+"""What to do where a store did not keep a field."""
 EXAMPLE = "score >= 3 and lang in ('en', 'de')"
 _DEEPEST = 100  # levels of an expression: people write three or four, and Python ends at a thousand
 _ORDERS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}

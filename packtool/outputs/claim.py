@@ -185,10 +185,10 @@ def open_output(place: Place, command: str, options: Writing, *, key: str, input
         DataError: not a directory, or it can't be created; another run writes there.
     """
     output = _output(place, State(command, key), options)
+    _require_apart(place, options, inputs)
     if options.dry_run:
         output.way, output.preview = Way.LOOK, preview(place, output.state)
         return output
-    _require_apart(place, options, inputs)
     there = _decided(output, options)
     # An earlier run has finished (`Way.KEEP`). If its lock, marker and scratch files are gone, nothing is left to do.
     if output.finished and not any(name.startswith(f"{UNFINISHED}/") for name in there.names):
@@ -214,6 +214,23 @@ def open_output(place: Place, command: str, options: Writing, *, key: str, input
         output.release()
         raise
     return output
+
+
+def require_free(place: Place, command: str, inputs: Iterable[Path | str]) -> None:
+    """Require that a command may write to a place, whatever its options are, before anything is done for it.
+
+    Raises:
+        UsageError: it overlaps an input; it holds what another command wrote, or files that are not packtool's.
+        DataError: not a directory, or with links.
+    """
+    _refuse_overlap(place, inputs)
+    _require_directory(place)
+    there = look(place)
+    if there.last is not None and there.last.command != command:
+        what = f"written by packtool {there.last.command}, not by packtool {command}"
+        raise UsageError("resume-differs", what, remedy="choose another output", where=str(place))
+    if isinstance(there, Other) and not _leftovers(there):
+        raise _not_empty(place, there)
 
 
 def preview(place: Place, state: State) -> Occupancy:
@@ -259,13 +276,19 @@ def _output(place: Place, state: State, options: Writing) -> Output:
 def _decided(output: Output, options: Writing) -> There:
     """Look at an output, set its `way` to what the run does there, and return what lies there."""
     place = output.place
-    if isinstance(place, LocalPlace):
-        if place.path.exists() and not place.path.is_dir():
-            raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(place))
-        _require_no_links(place.path)
+    _require_directory(place)
     there = look(place)
     output.way = decide(place, there, output.state, options)
     return there
+
+
+def _require_directory(place: Place) -> None:
+    """Refuse a file as an output, and a directory with links."""
+    if not isinstance(place, LocalPlace):
+        return
+    if place.path.exists() and not place.path.is_dir():
+        raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(place))
+    _require_no_links(place.path)
 
 
 def decide(place: Place, there: There, state: State, options: Writing) -> Way:

@@ -26,7 +26,7 @@ import numpy as np
 import xxhash
 
 from packtool.engines import Engine
-from packtool.errors import DataError
+from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.files import write_array
 from packtool.formats.names import LOCK, MARKER, SCRATCH, UNFINISHED, is_ours
@@ -233,10 +233,14 @@ class Output:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Unlock the output for others, however the block ends.
 
+        What was begun for options that can't be obeyed goes: no run with others could go on with it.
+
         Raises:
             DataError: the disk is full: the system's error names neither the output nor a remedy. Or the object store
                 failed: uploaded files stay, so its remedy becomes to run again with --resume=True.
         """
+        if isinstance(error, UsageError) and self.lock is not None and self.way is not Way.GO_ON:
+            self.discard()
         self.release()
         if isinstance(error, DataError) and error.code in ("store-unreachable", "store-denied"):
             again = ", then run the command again"

@@ -7,7 +7,6 @@ one by one, such as a hold-out, number them alike.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,6 @@ from packtool.formats.columns import ReadField, floats_of
 from packtool.formats.kept_columns import absent, is_absent
 from packtool.formats.names import CATEGORY, MISSING, MOST_CATEGORIES, NUMBER
 from packtool.formats.token_store import Corpus
-from packtool.options.check import suggest
 from packtool.options.kinds import KeptField
 from packtool.planning.arrays import blocks
 from packtool.planning.plan import I64, offsets_of
@@ -36,32 +34,11 @@ class KeptValues:
     missing: int  # how many documents have no value
 
 
-def require_columns(corpus: Corpus, wanted: Sequence[KeptField]) -> None:
-    """Refuse columns that no store of the corpus has.
-
-    Raises:
-        UsageError: it names the first of them, and the columns that there are.
-    """
-    known: dict[str, None] = {}
-    for store in corpus.stores:
-        known |= dict.fromkeys(store.kept_fields)
-    for field in wanted:
-        if field.name in known:
-            continue
-        if not known:
-            what = f"the stores keep no columns, so there is no {field.name!r}"
-            remedy = f"tokenize again with --columns={field.name}"
-        else:
-            what = f"no store has a column {field.name!r}; there are {', '.join(known)}"
-            remedy = suggest(field.name, list(known))
-        raise UsageError("unknown-column", what, remedy=remedy, where="--keep")
-
-
 def kept_values(corpus: Corpus, field: KeptField) -> KeptValues:
     """Read a column of the documents of a corpus. Documents of a store that does not have it lack a value.
 
     Args:
-        field: that `require_columns` took.
+        field: that a store keeps.
 
     Raises:
         DataError: a value of a document is no number, where numbers are wanted; a store is damaged.

@@ -20,8 +20,8 @@ import xxhash
 from rich.console import Console
 
 import packtool
-from packtool.choosing.choose import check_choice, choose_documents
-from packtool.choosing.exclusions import NOTHING
+from packtool.choosing.choose import choose_documents
+from packtool.choosing.exclusions import NOTHING, read_exclusions
 from packtool.engines import Threads
 from packtool.errors import PacktoolError, UsageError
 from packtool.formats.packed import PackedDataset
@@ -138,7 +138,7 @@ def test_a_list_that_is_edited_meanwhile_is_recorded_as_it_was_used(stores: list
 
     threading.Thread(target=edited, daemon=True).start()
     options = PackArguments(stores, "nowhere", strategy="bfd", sequence_length=64, exclude=pipe)
-    chosen = choose_documents(Corpus(stores), options, check_choice(options))
+    chosen = choose_documents(Corpus(stores), options, read_exclusions(options.exclude))
     assert chosen.choice.options["exclude_xxh3_128"] == xxhash.xxh3_128_hexdigest(versions[0].encode())
     left = chosen.passes[0].documents(arrays.IN_MEMORY).tolist()
     assert [document for document in range(4) if document not in left] == [2]

@@ -68,7 +68,7 @@ def test_documents_without_a_value_are_said(tmp_path: Path) -> None:
     fewer = {"where": "repo is not None and tokens > 0", "holdout": "30%", "holdout_by": "repo"}
     pack([store], tmp_path / "q", **fewer)  # a warning would be an error
     bare = of_repositories(tmp_path / "bare", 20, provenance=False)
-    with pytest.raises(PacktoolError, match="bare: it was made with provenance=False"):
+    with pytest.raises(PacktoolError, match="bare: made with provenance=False"):
         pack([bare], tmp_path / "r", holdout="30%", holdout_by="repo")
     pack([bare], tmp_path / "r", holdout="30%", holdout_by="repo", where="repo is not None")
 

@@ -112,7 +112,7 @@ def test_an_import_never_had_texts(stores: list[Path], tmp_path: Path) -> None:
     packtool.export(stores[0], tmp_path / "exported", format="megatron")
     packtool.import_(tmp_path / "exported", tmp_path / "imported", format="megatron")
     for options in ({"drop_duplicates": True}, {"exclude": stores[1]}, {"holdout": "10%"}, {"where": "line > 3"}):
-        with pytest.raises(PacktoolError, match=r"imported: it was imported, so it records neither") as raised:
+        with pytest.raises(PacktoolError, match=r"imported(:| is) imported, so it records neither") as raised:
             pack([tmp_path / "imported"], tmp_path / "p", **options)  # type: ignore[arg-type]
         assert "no-provenance" not in str(raised.value)
 

@@ -71,8 +71,8 @@ def test_dry_run(place: Path, shell: Shell) -> None:
     assert said.endswith(" free\n")
     (place / "out" / "a").mkdir(parents=True)
     (place / "out" / "a" / "letter.txt").touch()
-    expected = "pack      out/a  would refuse (holds something else; --overwrite would replace it)\n"
-    assert shell(*RUN, "--dry-run").startswith(expected)
+    expected = "out/a: holds letter.txt already. Choose another output, or move it away.\n"
+    assert shell.refused(*RUN, "--dry-run", status=2).endswith(expected)
 
 
 def test_json_and_quiet(place: Path, shell: Shell) -> None:

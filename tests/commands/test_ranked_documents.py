@@ -90,5 +90,5 @@ def test_repeated_texts_need_provenance(stores: list[Path], tmp_path: Path) -> N
     nameless = write_store(tmp_path / "nameless", [3, 9, 5])
     [longest] = packtool.stats(nameless, longest=1).longest
     assert (longest.document, longest.origin, longest.id, longest.tokens) == (1, None, None, 9)
-    with pytest.raises(UsageError, match=r"nameless: it was made with provenance=False"):
+    with pytest.raises(UsageError, match=r"nameless is made with provenance=False"):
         packtool.stats(nameless, most_repeated=1)

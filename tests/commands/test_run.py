@@ -175,7 +175,12 @@ sequence-length = 16
         ("", 'part = "holdout"', "c.toml:9: part: has no effect without holdout"),
         ("", 'exclude = "nowhere.txt"', "nowhere.txt: can't be read (no such file or directory)"),
         ("", 'pad-token = "<pad>"', "c.toml:9: pad-token: '<pad>' is not an added token of the tokenizer"),
-        ("provenance = false", 'holdout = "1%"', "c.toml:9: holdout: tokens will not know where"),
+        (
+            "provenance = false",
+            'holdout = "1%"',
+            "c.toml:9: holdout: tokens is made with provenance=False, so it does not",
+        ),
+        ('part = "1/2"', "", "tokens: part 1/2 of the inputs, of which part 2/2 is missing"),
         ("", "mix-rows = 3", "c.toml:9: mix-rows can't be 3. Give true or false."),
     ],
 )

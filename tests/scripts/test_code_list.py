@@ -14,7 +14,7 @@ PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
 PASSED_ON = {
     "DataError(code, what, remedy=remedy, where=where)",
     "UsageError(code, what, remedy=remedy, where=where)",
-    "UsageError(code, what, remedy=f'give {give}', where=str(place))",
+    "UsageError(code, what, remedy=f'give {give}', where=where)",
     "DataError(code, f'the tokenizers library {what} ({why})', remedy=remedy, where='tokenizer.json')",
     "DataError(reject.code, reject.reason, remedy=remedy, where=where)",
     "warnings.warn(PacktoolWarning(code, what, remedy=remedy, where=where), stacklevel=2)",

@@ -120,6 +120,8 @@ def check(strategy: Strategy, options: PackOptions) -> None:
         ):
             if value > most:
                 raise out_of_range(name, value, 0, most)
+    if strategy.check is not None:
+        strategy.check(options)
 
 
 def _require_multiples(strategy: Strategy, options: PackOptions) -> None:

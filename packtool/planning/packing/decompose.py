@@ -76,25 +76,33 @@ class PowerPlan(Plan):
         return Segments(document, start, lengths, np.zeros_like(document), np.arange(len(units) + 1))
 
 
-def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> list[Plan]:
-    """Make a plan for each power of two from the smallest bucket to L; shorter pieces are dropped and counted.
+def check(options: PackOptions) -> None:
+    """Refuse a smallest bucket and a sequence length without a power of two between them.
 
     Raises:
-        UsageError: no power of two lies between the smallest bucket and L.
+        UsageError: naming the smallest bucket.
+    """
+    bottom, top = _shortest_and_longest(options)
+    if bottom > top:
+        what = f"no power of two lies between {options.min_bucket} and the sequence length {options.row_length}"
+        raise UsageError("bad-option", what, remedy=f"give at most {top}", where="--min-bucket")
+
+
+def _shortest_and_longest(options: PackOptions) -> tuple[int, int]:
+    """Return the lengths of the shortest and the longest rows."""
+    top = 1 << (options.row_length.bit_length() - 1)
+    bottom = 1 << (max(options.min_bucket, options.multiple) - 1).bit_length()
+    return bottom, top
+
+
+def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> list[Plan]:
+    """Make a plan for each power of two from the smallest bucket to L; shorter pieces are dropped and counted.
 
     >>> plans = plan(np.array([23]), PackOptions(sequence_length=8, min_bucket=2))
     >>> [(bucket.sequence_length, bucket.rows) for bucket in plans], plans[0].eos_omitted
     ([(2, 1), (4, 1), (8, 2)], 1)
     """
-    top = 1 << (options.row_length.bit_length() - 1)
-    bottom = 1 << (max(options.min_bucket, options.multiple) - 1).bit_length()
-    if bottom > top:
-        raise UsageError(
-            "bad-option",
-            f"no power of two lies between {options.min_bucket} and the sequence length {options.row_length}",
-            remedy=f"give at most {top}",
-            where="--min-bucket",
-        )
+    bottom, top = _shortest_and_longest(options)
     no_eos = dropped = 0
     for first, last in blocks(len(lengths)):
         rest = lengths[first:last] & (bottom - 1)
@@ -120,5 +128,6 @@ STRATEGY = Strategy(
     multi_bucket=True,
     windowed=False,
     plan=plan,
+    check=check,
     powers=True,
 )

@@ -144,19 +144,19 @@ def _atom_offsets(atoms: _Atoms, documents: int, arrays: Arrays) -> I64:
     return np.cumsum(out, out=out)
 
 
-def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> list[Plan]:
-    """Give each document its own atoms.
+def check(options: PackOptions) -> None:
+    """Refuse atoms of one token.
 
     Raises:
-        UsageError: atoms of one token.
+        UsageError: naming the atom size.
     """
     if options.atom < 2:
-        raise UsageError(
-            "bad-atom-size",
-            "an atom of padding holds text and an EOS, so at least 2 tokens",
-            remedy="give a larger atom size",
-            where="--atom-size",
-        )
+        what = "an atom of padding holds text and an EOS, so at least 2 tokens"
+        raise UsageError("bad-atom-size", what, remedy="give a larger atom size", where="--atom-size")
+
+
+def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> list[Plan]:
+    """Give each document its own atoms."""
     return [PaddingPlan(lengths, options.row_length, options.atom, options.remainder, arrays)]
 
 
@@ -166,6 +166,7 @@ STRATEGY = Strategy(
     recommended=7,
     windowed=False,
     plan=plan,
+    check=check,
     whole=True,
     rounds=False,
     keeps_eos=False,

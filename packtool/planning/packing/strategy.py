@@ -24,6 +24,7 @@ class Strategy:
         windowed: it plans windows of at most `window_tokens` tokens, one after the other; else the corpus at once.
         plan: function from lengths (EOS included, at least 1) and checked options to plans. A strategy that is not
             windowed is given an `Arrays`, too, for arrays as long as the corpus.
+        check: function that refuses options that it can't obey; None where all that it takes can be obeyed.
         multi_bucket: it gives one plan for each row length, in ascending order, rather than one plan.
         mixes: rows are mixed unless ``mix_rows`` is false.
         random: its plans depend on the seed.
@@ -39,6 +40,7 @@ class Strategy:
     summary: str
     windowed: bool
     plan: Callable[..., list[Plan]]
+    check: Callable[[PackOptions], None] | None = None
     recommended: int = 0
     multi_bucket: bool = False
     mixes: bool = False

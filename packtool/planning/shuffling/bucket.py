@@ -15,7 +15,16 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.planning.plan import BATCH
-from packtool.planning.shuffling.permutation import BATCH_ORDER, permutation
+from packtool.planning.shuffling.permutation import Purpose, permutation
+
+
+def require_whole_rows(lengths: Sequence[int], batch_tokens: int) -> None:
+    """Raise a UsageError unless the tokens of a batch are a multiple of every sequence length."""
+    for length in lengths:
+        if batch_tokens % length or not batch_tokens:
+            what = f"{batch_tokens} tokens is not a whole number of rows of {length}"
+            remedy = f"give a multiple of {int(np.lcm.reduce(lengths))}"
+            raise UsageError("bad-batch-tokens", what, remedy=remedy, where="--batch-tokens")
 
 
 def batches(
@@ -37,15 +46,9 @@ def batches(
     >>> batches([(2, 5), (4, 2)], 4, keep_rest=True, seed=42, epoch=0).tolist()
     [(2, 0, 2), (4, 0, 1), (2, 4, 1), (4, 1, 1), (2, 2, 2)]
     """
+    require_whole_rows([length for length, _ in buckets], batch_tokens)
     parts = [np.empty(0, BATCH)]
     for length, rows in buckets:
-        if batch_tokens % length or not batch_tokens:
-            raise UsageError(
-                "bad-batch-tokens",
-                f"{batch_tokens} tokens is not a whole number of rows of {length}",
-                remedy=f"give a multiple of {int(np.lcm.reduce([length for length, _ in buckets]))}",
-                where="--batch-tokens",
-            )
         size = batch_tokens // length
         first = np.arange(0, rows if keep_rest else rows - rows % size, size)
         part = np.empty(len(first), BATCH)
@@ -54,4 +57,4 @@ def batches(
         part["rows"] = np.minimum(size, rows - first)
         parts.append(part)
     corpus = np.concatenate(parts)
-    return corpus[permutation(len(corpus), seed=seed, epoch=epoch, purpose=BATCH_ORDER)]
+    return corpus[permutation(len(corpus), seed=seed, epoch=epoch, purpose=Purpose.BATCH_ORDER)]
