@@ -15,7 +15,6 @@ CODES = frozenset(
     {
         "added-tokens-moved",
         "bos-left-out",
-        "catalogue-not-read",
         "column-empty",
         "conversations-left-out",
         "directory-repeated",

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from packtool.formats.schema import StoreManifest
     from packtool.options.shared import Terminal
 
-_NAMED = 5
-"""Most files that a line names."""
-
 
 def show_store(result: TokenizeResult, terminal: Terminal) -> None:
     """Print what became of the texts that were tokenized."""
@@ -50,9 +47,6 @@ def _store_lines(result: TokenizeResult) -> list[str]:
     ]
     if is_default(tokenizer):
         lines.append("To train a model, give its tokenizer: --tokenizer FILE, DIRECTORY or HUB_ID")
-    for format, names in run["read_as"].items():
-        more = f", … ({len(names):,} files)" * (len(names) > _NAMED)
-        lines.append(f"read as {format}: {', '.join(names[:_NAMED])}{more}")
     lines += text_lines(manifest, run)
     if not documents:
         again = "packtool tokenize INPUT -o OUT --dry-run"

@@ -91,9 +91,11 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
         length = length_to_try(manifest.counts["tokens"])
         following = [
             f"packtool stats {quoted} --compare all --sequence-length {length}",
-            f"packtool pack {quoted} -o {free_name('packed')} --strategy bfd --sequence-length {length}",
             f"packtool show {quoted} --document 0",
         ]
+        if manifest.part is None:
+            to_pack = f"packtool pack {quoted} -o {free_name('packed')} --strategy bfd --sequence-length {length}"
+            following.insert(1, to_pack)
     elif isinstance(manifest, PackedManifest):
         facts = _of_packed(place, manifest, sum(file.bytes for file in files))
         following = [f"packtool stats {quoted}", f"packtool show {quoted} --row 0", f"packtool verify {quoted}"]

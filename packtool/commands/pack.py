@@ -21,6 +21,7 @@ from packtool.commands.corpus_rows import write_corpus
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job, index_names
 from packtool.commands.pack_recipe import PackRecipe, padding_id
 from packtool.commands.places import require_distinct, warn_of_scatter
+from packtool.commands.store_parts import require_whole
 from packtool.commands.whole_conversations import longest_conversation, require_fit
 from packtool.formats.known import KnownDataset, KnownRows, Lookup, known, require_alike, require_columns
 from packtool.formats.names import CATEGORY, LOSS, NUMBER, OFFSET, SEGMENT
@@ -122,6 +123,7 @@ def _require_stores(recipe: PackRecipe, stores: Sequence[KnownDataset], look: Lo
     if options.index_only:
         index_names([store.place for store in stores], options.output)
     require_alike(stores)
+    require_whole(stores)
     require_columns(stores, [field.name for field in recipe.kept])
     for key in recipe.ordered_by:
         for store in stores:

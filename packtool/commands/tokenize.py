@@ -22,6 +22,7 @@ from packtool.support.sizes import show_bytes
 from packtool.support.temporary import discard_runs
 from packtool.text.corpus.blocks import plan
 from packtool.text.corpus.find import Texts, find_texts
+from packtool.text.corpus.formats import FORMATS
 from packtool.text.corpus.records import shown
 from packtool.text.tokenizing.job import finish, run_blocks, warn_of_columns
 from packtool.text.tokenizing.recipe import StoreRecipe
@@ -66,6 +67,7 @@ def makes(options: TokenizeArguments, look: Lookup) -> KnownDataset:
         warnings.simplefilter("ignore", PacktoolWarning)  # tokenizing says it
         texts = find_texts(options)
         tokenizer = load(options, texts.kind, texts.most_bytes)
+        recipe = StoreRecipe.of(options, texts, tokenizer)
     return KnownDataset(
         place=place_of(options.output),
         kind=StoreManifest,
@@ -75,6 +77,7 @@ def makes(options: TokenizeArguments, look: Lookup) -> KnownDataset:
         hashed=IDS if options.ids_field is not None else TEXTS,
         conversations=tokenizer.chat is not None,
         masked=tokenizer.chat is not None and options.train_on != "all",
+        part=recipe.part,
     )
 
 
@@ -103,6 +106,8 @@ def _preview(
     known = {"files": len(texts.files), "bytes": sum(file.bytes for file in texts.files)}
     read = texts.read_fields.shown()
     unknown = _not_estimated(texts)
+    if options.part is not None:
+        unknown = "a dry run estimates all parts together; leave --part out"
     if unknown or out.preview == "finished":
         return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown, read=read)
     from packtool.text.tokenizing.estimate import estimate  # only a dry run needs it
@@ -128,7 +133,10 @@ def _not_estimated(texts: Texts) -> str:
         return "standard input, a pipe, or what a program gives, can be read only once"
     if any(is_remote(file.location) for file in texts.files):
         return "files at URLs are not fetched in a dry run; look at some of them on this machine"
-    large = [file for file in texts.files if file.format == "text" and not file.separator and file.bytes > _MOST_TEXT]
+    large = []
+    for file in texts.files:
+        if FORMATS[file.format].whole and not file.separator and file.bytes > _MOST_TEXT:
+            large.append(file)
     if large:
         return f"{shown(large[0].location)} is one document of {show_bytes(large[0].bytes)}, which is not read in part"
     return ""

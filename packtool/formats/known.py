@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
-from packtool.formats.schema import Manifest, PackedManifest, StoreManifest, TokenizerInfo
+from packtool.formats.schema import Manifest, PackedManifest, StoreManifest, StorePart, TokenizerInfo
 from packtool.options.check import suggest
 from packtool.options.kinds import shown
 from packtool.places.place import Place
@@ -45,6 +45,7 @@ class KnownDataset:
     hashed: str = TEXTS  # contents that the hashes of its documents are of
     conversations: bool | None = None  # whether its documents are conversations
     masked: bool | None = None  # whether tokens of its documents do not train
+    part: StorePart | None = None  # part of the inputs that it holds, if it is a store of one
     rows: KnownRows | None = None  # its rows, if it is a packed dataset
 
     def require_kind(self, kind: type[StoreManifest] | type[PackedManifest]) -> None:
@@ -130,6 +131,7 @@ def known_by(place: Place, manifest: Manifest) -> KnownDataset:
             hashed=IDS if "ids_field" in options else TEXTS,
             conversations=manifest.conversations,
             masked=manifest.has_loss,
+            part=manifest.part,
         )
     if isinstance(manifest, PackedManifest):
         columns = [column.name for column in manifest.columns]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import chain
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -129,6 +129,17 @@ class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
         return list(filter(None, (self.tokens, self.offsets, self.documents, self.columns, self.loss)))
 
 
+class StorePart(NamedTuple):
+    """Which part of the inputs a token store holds: `str` writes it as `--part` has it."""
+
+    number: int  # from 1
+    parts: int  # how many there are
+    divided: str  # digest of the inputs and options, alike for all parts
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.parts}"
+
+
 class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Manifest of a token store.
 
@@ -163,6 +174,7 @@ class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             _require(shard.first_document == documents, "its shards do not follow each other")
             documents += shard.offsets.shape[0] - 1
             tokens += shard.tokens.shape[0]
+        _require("part" not in self.options or self.part is not None, "its part is no part of anything")
         counted = self.counts.get("documents"), self.counts.get("tokens")
         _require(counted == (documents, tokens), "its counts are not those of its shards")
         _require(len({_ending(shard) for shard in self.shards}) == len(self.shards), "two of its shards share files")
@@ -179,6 +191,15 @@ class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def conversations(self) -> bool:
         """Whether its documents are conversations."""
         return "conversations" in self.options
+
+    @property
+    def part(self) -> StorePart | None:
+        """The part of the inputs that it holds; None where it holds all, or does not say which."""
+        written, divided = self.options.get("part"), self.options.get("divided")
+        match = re.fullmatch(r"([1-9][0-9]{0,9})/([1-9][0-9]{0,9})", str(written))
+        if match is None or int(match[1]) > int(match[2]) or not isinstance(divided, str):
+            return None
+        return StorePart(int(match[1]), int(match[2]), divided)
 
     @property
     def several_of_record(self) -> bool:

@@ -244,13 +244,13 @@ def parse_object(value: Mapping[str, Any] | str) -> dict[str, Any]:
 def parse_shard(value: str) -> str:
     """Parse one of several equal parts, counted from 1.
 
-    >>> parse_shard("1/8")
-    '1/8'
+    >>> parse_shard("1/8"), parse_shard("08/8")
+    ('1/8', '8/8')
     """
     match = re.fullmatch(r"(\d+)/(\d+)", str(value).strip())
     if match is None or not 1 <= int(match[1]) <= int(match[2]) < 1 << 31:
         raise ValueError(value)
-    return match[0]
+    return f"{int(match[1])}/{int(match[2])}"
 
 
 def _items(value: Any) -> list[Any]:
@@ -410,7 +410,7 @@ SHARE = Kind("a share of at most 1, such as 1%", "SHARE", int | float | str, par
 LIMIT = Kind("a whole number, or a share such as 1%", "N|SHARE", int | float | str, parse_limit)
 TEMPERATURE = Kind("a number from 0.01 to 1000, such as 3.3", "T", int | float | str, parse_temperature)
 PART = Kind("a part, such as 0.5%, 1000 documents or 2M tokens", "PART", int | float | str, parse_part)
-SHARD = Kind("a part by its number, such as 1/8", "I/N", str, parse_shard)
+SHARD = Kind("a part by its number, from 1/8 to 8/8", "K/N", str, parse_shard)
 SIZE = Kind("a size, such as 512MiB or 4GiB", "SIZE", int | str, parse_bytes)
 OBJECT = Kind('a JSON object, such as {"enable_thinking": false}', "JSON", dict[str, Any] | str, parse_object)
 TEXT = Kind("a string", "TEXT", str, _text)

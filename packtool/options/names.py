@@ -22,6 +22,9 @@ STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
 MethodName = Literal["atom", "partial", "bucket"]
 METHODS: tuple[MethodName, ...] = get_args(MethodName)
 """Every shuffle."""
+TextFormatName = Literal["jsonl", "json", "parquet", "arrow", "text", "lines", "csv", "tsv"]
+"""Every format of input; `csv` is `csv.py` in `packtool/text/corpus/formats/`."""
+TEXT_FORMATS: tuple[str, ...] = get_args(TextFormatName)
 ExportName = Literal[
     "megatron",
     "nanogpt",

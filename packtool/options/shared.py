@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from packtool.options.declare import Option
 from packtool.options.kinds import FLAG, KEPT, LOCATION, NUMBER, PATH, PLACE, PLACES, SIZE, TEXT, TEXT_OR_ID, KeptField
+from packtool.options.names import TextFormatName
 
 LARGEST_ROW = 1 << 24
 """The longest row (and atom) that is planned: planning time and memory grow with it."""
@@ -96,14 +97,14 @@ Revision = Annotated[
     str | None, Option(TEXT, "Branch, tag or commit of the hub repository.", "Rarely needed", metavar="NAME")
 ]
 FormatOption = Annotated[
-    Literal["jsonl", "json", "parquet", "arrow", "text", "lines", "csv", "tsv"] | None,
+    TextFormatName | None,
     Option(
         TEXT,
         "jsonl, json (an array), parquet, arrow, text (one document a file), lines (one a line), csv or tsv (with a "
         "header).",
         "Input",
         metavar="NAME",
-        default="by content",
+        default="by suffix",
         recorded=True,
     ),
 ]

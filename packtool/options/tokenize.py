@@ -20,6 +20,7 @@ from packtool.options.kinds import (
     NAMES,
     NUMBER,
     OBJECT,
+    SHARD,
     SHARE,
     SIZE,
     TAGS,
@@ -295,6 +296,16 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
         ),
     ] = ()
     exclude: Annotated[Sequence[str], Option(GLOBS, "Leave out files that match; may be repeated.", "Input")] = ()
+    part: Annotated[
+        str | None,
+        Option(
+            SHARD,
+            "Take this part of the inputs, of N that jobs tokenize to a store each: K from 1 to N, such as 1/5. pack "
+            "wants all of them.",
+            "Input",
+            default="all",
+        ),
+    ] = None
     eos_token: EosToken = None
     bos: Annotated[bool, Option(FLAG, "Begin every document with the BOS token.", "Tokens")] = False
     bos_token: Annotated[str | int | None, Option(TEXT_OR_ID, "BOS token, by text or id; implies --bos.", "Tokens")] = (

@@ -28,7 +28,9 @@ except ImportError:
         remedy=f"install it as your machine needs it, or with {how_to_install('torch')}",
     ) from None
 
+from packtool.torch.apart import check_apart
 from packtool.torch.attention import block_mask, document_mask, varlen_attention
+from packtool.torch.kernels import flat, with_cu_seq_lens
 from packtool.torch.labels import NextLabels, SameLabels
 from packtool.torch.loader import Loader, Samples, collate
 from packtool.torch.mesh import data_rank
@@ -42,10 +44,13 @@ __all__ = [
     "Samples",
     "ValidationLoader",
     "block_mask",
+    "check_apart",
     "collate",
     "data_rank",
     "document_mask",
+    "flat",
     "varlen_attention",
+    "with_cu_seq_lens",
 ]
 
 del _torch

@@ -34,6 +34,7 @@ from packtool.reading.raw_batch import RawBatch
 from packtool.reading.sharing import MicroBatch
 from packtool.reading.stream import LENGTH, Stream
 from packtool.torch.labels import KINDS
+from packtool.torch.launched import rank_and_world_size, require_known
 from packtool.torch.mesh import data_rank
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class Loader:
         shuffle: each epoch in its own order, computed; else in stored order.
         seed: of these orders; by default the seed that the dataset was packed or shuffled with.
         rank, world_size: of this process; by default as in `torch.distributed` when a loop begins, or, if that is not
-            initialised, the variables RANK and WORLD_SIZE, which torchrun sets.
+            initialised, the variables RANK and WORLD_SIZE, which torchrun sets. A loop in one of several processes of
+            srun or mpirun that has neither is refused.
         mesh: in place of rank and world_size, the device mesh that the model lies on: ranks that hold one model
             together get the same rows, as of `packtool.torch.mesh.data_rank`.
         drop_last: leave out rows that fill no global batch; `left_out` counts them. Otherwise the last global batch is
@@ -88,6 +90,7 @@ class Loader:
         rows: number of samples that each source of a blend has given so far, by name; for a dataset all samples, by "".
         left_out: number of rows of a pass, of every length, that fill no global batch.
         labels: the kind of labels of its batches, ``next`` or ``same``; their type shows it, too.
+        counts_targets: batches have the field `global_targets`.
         sources: names of the sources of a blend, or of the token stores that a dataset was packed from; `source` in a
             batch is a place in this list.
         columns: kept columns of documents by name (`pack --keep`), which `fields` may ask for as `column.NAME`: for a
@@ -135,8 +138,8 @@ class Loader:
             what, remedy = "has no effect with drop_last: ranks have equally many rows", "give drop_last=False with it"
             raise UsageError("bad-option", what, remedy=remedy, where="fill")
         self._rank, self._world_size = rank, world_size
-        self._counts_targets = fields is not None and GLOBAL_TARGETS in fields
-        if self._counts_targets:
+        self.counts_targets = fields is not None and GLOBAL_TARGETS in fields
+        if self.counts_targets:
             fields = [name for name in fields or () if name != GLOBAL_TARGETS]
         self._samples = Samples(
             source,
@@ -164,7 +167,7 @@ class Loader:
             self._workers |= {"multiprocessing_context": multiprocessing_context, "prefetch_factor": prefetch_factor}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        self._settle()
+        self._settle_for_good()
         _keep_memory()
         # Workers read ahead, so the state follows the batches that come out, not the batches that workers begin.
         position = self.sampler.position
@@ -182,7 +185,7 @@ class Loader:
             position.require_unmoved(generation)
             if micro_batch.filled:
                 ignore_last(batch, micro_batch.filled)
-            if self._counts_targets:
+            if self.counts_targets:
                 # Only the first of a global batch differs, which counts as consumed with its last micro-batch.
                 if micro_batch.ahead != counted:
                     counted = micro_batch.ahead
@@ -193,7 +196,7 @@ class Loader:
 
     def __len__(self) -> int:
         """Count the batches that this rank gets in a pass."""
-        self._settle()
+        self._settle_for_good()
         return len(self.sampler)
 
     def __repr__(self) -> str:
@@ -218,7 +221,7 @@ class Loader:
     @property
     def remaining(self) -> int:
         """Batches that this rank has yet to get in this pass."""
-        self._settle()
+        self._settle_for_good()
         return self.sampler.remaining
 
     @property
@@ -293,12 +296,18 @@ class Loader:
 
     def _settle(self) -> None:
         """Take the rank that this process has by now, if no rank was given: a loader may be made before it is known."""
-        rank, world_size = _rank_and_world_size()
+        rank, world_size = rank_and_world_size()
         if self._rank is not None:
             rank = self._rank
         if self._world_size is not None:
             world_size = self._world_size
         self.sampler.settle(rank, world_size)
+
+    def _settle_for_good(self) -> None:
+        """Take the rank that this process has, before anything is said or read that depends on it."""
+        if self._rank is None or self._world_size is None:
+            require_known()
+        self._settle()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state for a checkpoint: one text, by the key "packtool". It is the same on every rank."""
@@ -323,16 +332,6 @@ def _keep_memory() -> None:
     by page takes longer than making a batch. So a large piece is freed once, to which nothing was written.
     """
     np.empty(_FREED_ONCE, np.uint8)
-
-
-def _rank_and_world_size() -> tuple[int, int]:
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_rank(), torch.distributed.get_world_size()
-    given = [os.environ.get(name, default) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1"))]
-    if not all(value.isdecimal() for value in given):
-        what, remedy = f"{' of '.join(given)} is not a rank", "set both to numbers, or give rank and world_size"
-        raise UsageError("bad-option", what, remedy=remedy, where="RANK, WORLD_SIZE")
-    return int(given[0]), int(given[1])
 
 
 class Samples(Stream):

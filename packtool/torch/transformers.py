@@ -17,15 +17,22 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import Trainer, TrainerCallback
 from transformers.trainer_utils import get_last_checkpoint
+from transformers.utils import logging
 
-from packtool.errors import DataError
+from packtool.errors import DataError, UsageError
 from packtool.reading.batch import IGNORED
+from packtool.torch.apart import check_apart
+from packtool.torch.kernels import flat, with_cu_seq_lens
 from packtool.torch.loader import Loader
+from packtool.torch.validation import ValidationLoader
 
 FIELDS = ("input_ids", "labels", "position_ids")
 """The fields of a batch that a causal model of Transformers takes; `PackedTrainer` takes `source` beside them."""
 PLACE = "loader.json"
 """The file of a checkpoint that has the loader's state."""
+CHECKED = 16
+"""In so many batches a row of two documents is looked for."""
+_logger = logging.get_logger(__name__)
 
 
 class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
@@ -34,21 +41,56 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
     The Trainer counts epochs in its own batches, so a run that goes on with another batch size needs `max_steps`. It
     shifts labels and counts targets itself: give the loader ``labels="same"`` and no `global_targets`.
 
+    Before the first step `check_apart` tries whether the model keeps documents of a row apart, and a line says what it
+    found. For models that attend by FlashAttention batches have where documents begin, as of `with_cu_seq_lens`.
+
     If batches have the field `source`, the loss of each source is logged beside the loss, as `loss/NAME`, and of a
     validation as `eval_loss/NAME`.
 
     Args:
-        loader: the batches to train on; its `batch_size` is the global batch.
+        loader: the batches to train on; its `batch_size` is the global batch. It may also be set before `train`, as
+            the attribute of this name.
+        flat: lay the rows of a batch end to end, for training and validation, as of `packtool.torch.flat`.
+        check: raise an error if documents see each other.
         options: of `Trainer`. As `eval_dataset` it takes a `ValidationLoader`, or several by name in a dictionary.
+
+    Raises:
+        UsageError: the labels of a loader are not ``same``; `global_targets` is among its fields; while it trains,
+            documents see each other.
     """
 
-    def __init__(self, loader: Loader, **options: Any) -> None:
+    def __init__(self, loader: Loader | None = None, *, flat: bool = False, check: bool = True, **options: Any) -> None:
         super().__init__(**options)
-        self.loader = loader
+        self._loader = loader
+        if loader is not None:
+            self.loader = loader
         self.args.ignore_data_skip = True  # the loader finds its place itself
-        self.add_callback(_SavePlace(loader))
+        self.add_callback(_SavePlace(self))
+        self._flat = flat
+        self._flash = "flash" in (getattr(getattr(self.model, "config", None), "_attn_implementation", None) or "")
+        self._unchecked = CHECKED if check else 0  # batches in which rows of two documents are looked for
         self._valid: Any = None  # what is validated on
         self._sums: dict[bool, Any] = {}  # while training or validating: (sources, 2), summed losses and targets
+        several = self.eval_dataset if isinstance(self.eval_dataset, dict) else {"": self.eval_dataset}
+        for valid in several.values():
+            _require_suited(valid, "eval_dataset")
+
+    @property
+    def loader(self) -> Loader:
+        """The batches to train on.
+
+        Raises:
+            UsageError: none was given.
+        """
+        if self._loader is None:
+            what, remedy = "there are no batches to train on", "set trainer.loader before training"
+            raise UsageError("missing-option", what, remedy=remedy, where="loader")
+        return self._loader
+
+    @loader.setter
+    def loader(self, loader: Loader) -> None:
+        _require_suited(loader, "loader")
+        self._loader = loader
 
     def train(self, resume_from_checkpoint: str | bool | None = None, **options: Any) -> Any:
         """Train as `Trainer.train` does, after moving the loader to the place that the checkpoint has.
@@ -66,13 +108,34 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
         return _Batches(self.loader)
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
-        self._valid = self.eval_dataset if eval_dataset is None else eval_dataset
-        if isinstance(eval_dataset, str):  # one of several, by its name
-            self._valid = self.eval_dataset[eval_dataset]
-        return self._valid
+        if eval_dataset is None:
+            eval_dataset = self.eval_dataset
+        elif isinstance(eval_dataset, str):  # one of several, by its name
+            eval_dataset = self.eval_dataset[eval_dataset]
+        return self._validated_on(eval_dataset, "eval_dataset")
+
+    def get_test_dataloader(self, test_dataset: Any) -> Any:
+        return self._validated_on(test_dataset, "test_dataset")
+
+    def _validated_on(self, valid: Any, where: str) -> Any:
+        """Return the batches of a validation, and have its losses from now on counted by source."""
+        _require_suited(valid, where)
+        self._valid = valid
+        self._sums.pop(False, None)
+        return valid
+
+    def _prepare_inputs(self, inputs: Any) -> Any:
+        # Before they are moved to a device, which would wait for where documents begin.
+        if self._flat:
+            inputs = flat(inputs)
+        elif self._flash and "position_ids" in inputs:
+            inputs = with_cu_seq_lens(inputs)
+        return super()._prepare_inputs(inputs)
 
     def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **options: Any) -> Any:
         source = inputs.pop("source", None)
+        if self._unchecked and model.training:
+            self._check(model, inputs)
         if source is None:
             return super().compute_loss(model, inputs, return_outputs=return_outputs, **options)
         loss, outputs = super().compute_loss(model, inputs, return_outputs=True, **options)
@@ -87,6 +150,21 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
                 sums.append(torch.stack([losses[those].sum(), those.sum()]))
             self._sums[model.training] = self._sums.get(model.training, 0) + torch.stack(sums)
         return (loss, outputs) if return_outputs else loss
+
+    def _check(self, model: Any, inputs: Any) -> None:
+        """Require that documents of a row are apart, or say why nothing is known of it."""
+        self._unchecked -= 1
+        found = ""
+        if {"position_ids", "document_ids"}.isdisjoint(inputs):
+            found = "may see each other: batches have no position_ids, which say where documents begin"
+        elif check_apart(model, inputs):
+            found = "do not see each other in this model, tried on a batch"
+        elif not self._unchecked:
+            found = f"were not compared: no row of {CHECKED} batches has two"
+        if found:
+            self._unchecked = 0
+            if self.is_world_process_zero():
+                _logger.warning(f"packtool: documents of a row {found}")
 
     def log(self, logs: dict[str, float], *rest: Any) -> None:
         for logged in list(logs):
@@ -118,15 +196,27 @@ class _Batches:
 
 
 class _SavePlace(TrainerCallback):  # type: ignore[misc,unused-ignore]
-    """Writes the place of a loader into each checkpoint, in the process that writes the checkpoint."""
+    """Writes the place of the loader of a trainer into each checkpoint, in the process that writes the checkpoint."""
 
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
+    def __init__(self, trainer: PackedTrainer) -> None:
+        self._trainer = trainer
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if args.should_save:
             place = Path(args.output_dir) / f"checkpoint-{state.global_step}" / PLACE
-            place.write_text(json.dumps(self._loader.state_dict()))
+            place.write_text(json.dumps(self._trainer.loader.state_dict()))
+
+
+def _require_suited(batches: Any, where: str) -> None:
+    """Refuse a loader whose batches a Trainer would understand otherwise."""
+    if not isinstance(batches, Loader | ValidationLoader):
+        return
+    if batches.labels != "same":
+        what = "its labels are the next tokens, and the model shifts labels once more, to the tokens after the next"
+        raise UsageError("bad-option", what, remedy="give it labels='same'", where=where)
+    if batches.counts_targets:
+        what, remedy = "global_targets is among its fields, and the Trainer counts targets itself", "leave it out"
+        raise UsageError("bad-option", what, remedy=remedy, where=where)
 
 
 def _place_in(checkpoint: Path) -> Any:

@@ -101,6 +101,11 @@ class ValidationLoader:
         """The kind that its batches have, as in `Loader`."""
         return self._loaders[0].labels
 
+    @property
+    def counts_targets(self) -> bool:
+        """Whether its batches have the field `global_targets`."""
+        return self._loaders[0].counts_targets
+
     def __repr__(self) -> str:
         lines = []
         for loader in self._loaders:

@@ -70,7 +70,7 @@ from tests.choosing.web_and_wiki import pack
         ({"stop": True}, "stop: has no effect without tokens. Say how many tokens are divided"),
         ({"holdout": "100%"}, "100% holds out all documents"),
         ({"holdout": "much"}, "'much' can't be used. Give a part, such as 0.5%, 1000 documents or 2M tokens"),
-        ({"shard_of": "0/4"}, "'0/4' can't be used. Give a part by its number, such as 1/8"),
+        ({"shard_of": "0/4"}, "'0/4' can't be used. Give a part by its number, from 1/8 to 8/8"),
         ({"exclude": "/nowhere"}, "can't be read (no such file or directory)"),
     ],
 )

@@ -84,7 +84,7 @@ def started(*arguments, **options):
         yield number, result
 
 Processes.run = started
-blocks.block_bytes = lambda files: 1 << 18
+blocks.block_bytes = lambda *_: 1 << 18
 multiprocessing.process.current_process()._config["semprefix"] = sys.argv[1]  # to tell ours from others'
 main(sys.argv[2:])
 """

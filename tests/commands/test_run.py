@@ -180,6 +180,7 @@ sequence-length = 16
             'holdout = "1%"',
             "c.toml:9: holdout: tokens is made with provenance=False, so it does not",
         ),
+        ('part = "1/2"', "", "tokens: part 1/2 of the inputs, of which part 2/2 is missing"),
         ("", "mix-rows = 3", "c.toml:9: mix-rows can't be 3. Give true or false."),
     ],
 )

@@ -46,7 +46,7 @@ def table(**columns: list[object]) -> bytes:
 
 UNUSABLE = {
     "LICENSE.txt": b"Words, in a licence.",
-    "a.tar": tar(),
+    "tar.txt": tar(),
     "cut.jsonl.gz": gzip.compress(GOOD)[:-9],
     "cut.parquet": table(text=["a"], id=["b"])[:-5],
     "no-text.parquet": table(body=["a"], id=["b"]),

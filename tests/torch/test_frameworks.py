@@ -106,7 +106,7 @@ def transformers_trainer(
 
 def test_transformers_trains_every_epoch_in_steps_of_several_batches(rows: Path, tmp_path: Path) -> None:
     seen: list[list[int]] = []
-    loader = Loader(rows, batch_size=16, fields=("input_ids", "labels"))
+    loader = Loader(rows, batch_size=16, labels="same", fields=("input_ids", "labels"))
     options = {"num_train_epochs": 3, "gradient_accumulation_steps": 4, "save_strategy": "no"}
     transformers_trainer(loader, tmp_path, seen, **options).train()
     whole = [packtool.open(rows).epoch(number)[: 16 * len(loader)] for number in range(3)]  # type: ignore[union-attr]
@@ -122,7 +122,9 @@ def test_transformers_resumes_with_another_batch_size(
     from packtool.torch.transformers import PLACE
 
     parts: list[list[int]] = []
-    first, other = (Loader(rows, batch_size=each, epochs=3, fields=("input_ids", "labels")) for each in (16, size))
+    first, other = (
+        Loader(rows, batch_size=each, epochs=3, labels="same", fields=("input_ids", "labels")) for each in (16, size)
+    )
     transformers_trainer(first, tmp_path, parts, max_steps=steps, save_steps=steps).train()
     other.load_state_dict(json.loads((tmp_path / f"checkpoint-{steps}" / PLACE).read_text()))
     left = other.remaining // accumulated
@@ -136,7 +138,7 @@ def test_transformers_resumes_with_another_batch_size(
 
 def test_transformers_is_told_what_it_lacks(rows: Path, tmp_path: Path) -> None:
     """A Trainer of one's own, and a checkpoint of another Trainer."""
-    loader = Loader(rows, batch_size=16, fields=("input_ids", "labels"))
+    loader = Loader(rows, batch_size=16, labels="same", fields=("input_ids", "labels"))
     with pytest.raises(AttributeError, match=r"set ignore_data_skip=True in TrainingArguments"):
         loader.dataset  # noqa: B018
     trainer = transformers_trainer(loader, tmp_path, [], max_steps=4)
@@ -154,7 +156,7 @@ def test_one_process_writes_the_place(
     transformers = pytest.importorskip("transformers")
     from packtool.torch.transformers import PLACE
 
-    loader = Loader(rows, batch_size=16, fields=("input_ids", "labels"))
+    loader = Loader(rows, batch_size=16, labels="same", fields=("input_ids", "labels"))
     trainer = transformers_trainer(loader, tmp_path, [], max_steps=4, save_strategy="no")
     (tmp_path / "checkpoint-3").mkdir(parents=True)
     monkeypatch.setattr(transformers.TrainingArguments, "should_save", writes)
@@ -185,7 +187,7 @@ def test_lightning_ends_quietly_after_the_run_of_a_blend(blend: packtool.Blend, 
 def test_transformers_ends_quietly_after_the_run_of_a_blend(
     blend: packtool.Blend, tmp_path: Path, options: dict[str, int]
 ) -> None:
-    loader = Loader(blend, batch_size=16, fields=("input_ids", "labels"))
+    loader = Loader(blend, batch_size=16, labels="same", fields=("input_ids", "labels"))
     seen: list[list[int]] = []
     transformers_trainer(loader, tmp_path, seen, **options, save_strategy="no").train()
     assert seen == [row for batch in Loader(blend, batch_size=16) for row in batch["input_ids"].tolist()]

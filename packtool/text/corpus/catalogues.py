@@ -1,77 +1,48 @@
-"""Recognise folders in which not every file counts, or none alone: tables with a catalogue, shards with an index."""
+"""Recognise tables whose catalogue says which rows of their files count: read alone, they also give deleted rows."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
-_DUCKDB = "export its rows first: duckdb -c \"COPY (FROM {kind}_scan('{folder}')) TO 'rows.parquet'\""
-_SPARK = 'export its rows first, in Spark: spark.read.format("{kind}").load("{folder}").write.parquet("rows")'
-_SAMPLES = (
-    "if they are token ids, packtool import reads them; if they are texts, write them as JSON Lines first: python -c "
-    '"import json; from {kind} import StreamingDataset as D; '
-    "[print(json.dumps(sample)) for sample in D('{folder}')]\" > samples.jsonl"
+_CATALOGUES = (
+    r"_delta_log/.+",
+    r"metadata/(?:v\d+|\d{5}-[\w-]+)(?:\.gz)?\.metadata\.json",
+    r"\.hoodie/.+",
+    r"snapshot/snapshot-\d+",
 )
-_OF_MDS = _SAMPLES.replace("D(", "D(batch_size=1, local=")
+"""Files of the catalogues of Delta, Iceberg, Hudi and Paimon."""
+_INSIDE = re.compile(f"(?P<folder>(?:.*?/)?)(?:{'|'.join(_CATALOGUES)})")
 
 
-class Catalogue(NamedTuple):
-    """A folder whose files are not read one by one."""
+def is_catalogue(name: str) -> bool:
+    """Return whether a file is one of a catalogue, by its path.
 
-    what: str  # it is
-    path: str  # path of the files that tell, below the folder
-    kind: str  # the name of it, or of the library that reads it
-    how: str  # to export it first; with the place of the folder, and the kind, to be filled in
-    only: str = ""  # name of the one file that would be read; "" for any
-
-    def remedy(self, folder: str) -> str:
-        """Return what to do first."""
-        return self.how.format(kind=self.kind, folder=folder)
+    >>> is_catalogue("a/metadata/v1.metadata.json"), is_catalogue("a/metadata/licences.json")
+    (True, False)
+    """
+    return _INSIDE.fullmatch(name) is not None
 
 
-CATALOGUES = (
-    Catalogue("a Delta table, whose _delta_log says which rows count", r"_delta_log/.+", "delta", _DUCKDB),
-    Catalogue(
-        "an Iceberg table, whose metadata says which rows count", r"metadata/[^/]*\.metadata\.json", "iceberg", _DUCKDB
-    ),
-    Catalogue("a Hudi table, whose .hoodie says which rows count", r"\.hoodie/.+", "hudi", _SPARK),
-    Catalogue("a Paimon table, whose snapshots say which rows count", r"snapshot/snapshot-\d+", "paimon", _SPARK),
-    Catalogue(
-        "samples in shards of MosaicML Streaming (MDS)", r"[^/]+\.mds(?:\.\w+)?", "streaming", _OF_MDS, "index.json"
-    ),
-    Catalogue("samples in chunks of LitData", r"chunk-\d+-\d+(?:\.\w+)?\.bin", "litdata", _SAMPLES, "index.json"),
-)
+def tables_in(names: Iterable[str]) -> list[str]:
+    """Return the folders of a listing that are such tables; "" is the folder that was listed.
 
-
-def catalogues_in(names: Iterable[str]) -> dict[str, Catalogue]:
-    """Return the folders of a listing that have a catalogue, each with it; "" is the folder that was listed.
-
-    >>> list(catalogues_in(["a/b.parquet", "a/_delta_log/00.json", "c/d.jsonl"]))
+    >>> tables_in(["a/b.parquet", "a/_delta_log/00.json", "c/d.jsonl"])
     ['a']
     """
-    every = "|".join(f"(?P<c{number}>{catalogue.path})" for number, catalogue in enumerate(CATALOGUES))
-    pattern = re.compile(f"(?P<folder>(?:.*?/)?)(?:{every})")
-    found: dict[str, Catalogue] = {}
-    for name in names:
-        match = pattern.fullmatch(name)
-        if match is not None:
-            number = int(str(match.lastgroup)[1:])
-            found.setdefault(match["folder"].rstrip("/"), CATALOGUES[number])
-    return found
+    found = filter(None, map(_INSIDE.fullmatch, names))
+    return list(dict.fromkeys(match["folder"].rstrip("/") for match in found))
 
 
-def catalogue_above(file: Path) -> tuple[Path, Catalogue] | None:
-    """Return the folder with a catalogue that a file lies in, and the catalogue; None if it lies in none."""
-    beside = []
-    if file.name == "index.json":
-        beside = [entry.name for entry in file.absolute().parent.iterdir()]
-    for folder in file.absolute().parents:
-        for kept in ("_delta_log", ".hoodie", "metadata", "snapshot"):
-            if (folder / kept).is_dir():
-                beside += [f"{kept}/{entry.name}" for entry in (folder / kept).iterdir()]
-        found = catalogues_in(beside)
-        if found:
-            return folder, found[""]
+def table_above(locations: Iterable[str]) -> Path | None:
+    """Return the table that one of these local files lies in; None if none does."""
+    above: set[Path] = set()
+    for location in locations:
+        above.update(Path(location).absolute().parents)
+    for folder in sorted(above):
+        for kept in ("_delta_log", "metadata", ".hoodie", "snapshot"):
+            inside = folder / kept
+            if inside.is_dir() and tables_in(f"{kept}/{entry.name}" for entry in inside.iterdir()):
+                return folder
     return None

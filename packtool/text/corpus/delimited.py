@@ -1,4 +1,4 @@
-"""CSV and TSV: a header, then one document a row.
+"""Tables of text, such as CSV and TSV: a header, then one document a row.
 
 In CSV (RFC 4180) a value may be quoted, holds newlines then, and a quote inside is doubled. In TSV, as IANA registers
 it, a quote is a character like any other.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from packtool.support.sizes import plural
 from packtool.text.corpus.documents import document_of, fields_there, scalars_of
 from packtool.text.corpus.records import RECORD_BYTES, Fields, MadeDocument, Readable, RecordBatch
+from packtool.text.corpus.text_format import TextFormat
 from packtool.text.faults import Fault
 
 _BATCH = 1 << 21
@@ -23,7 +24,23 @@ _BATCH = 1 << 21
 _READ = 1 << 16
 
 
-def read_delimited(stream: Readable, fields: Fields, format: str, limit: int) -> Iterator[RecordBatch]:
+def delimited(name: str, suffixes: tuple[str, ...], **dialect: Any) -> TextFormat:
+    """Return a format of such tables.
+
+    Args:
+        dialect: as `csv.reader` takes it.
+    """
+    return TextFormat(
+        name=name,
+        suffixes=suffixes,
+        read=partial(read_delimited, dialect=dialect),
+        first=partial(_first_row, dialect=dialect),
+    )
+
+
+def read_delimited(
+    stream: Readable, fields: Fields, limit: int, *, dialect: Mapping[str, Any]
+) -> Iterator[RecordBatch]:
     """Read the documents of the rows of a table, numbered from 1 below the header.
 
     Every value is text as it stands, an empty one too. Rows with another number of values than the header are rejected,
@@ -31,8 +48,8 @@ def read_delimited(stream: Readable, fields: Fields, format: str, limit: int) ->
 
     Args:
         stream: uncompressed bytes.
-        format: csv or tsv.
         limit: characters of a row.
+        dialect: see `delimited`.
 
     Raises:
         Fault: a column is not there, a row is longer than the limit, or a quote is never closed.
@@ -41,7 +58,7 @@ def read_delimited(stream: Readable, fields: Fields, format: str, limit: int) ->
         raise Fault("bad-ids", "a table of text, which has no lists of token ids")
     lines = _Lines(stream, limit)
     csv.field_size_limit(max(limit, csv.field_size_limit()))  # the library's own, 128 KiB, is far below ours
-    rows = _rows(lines, format)
+    rows = csv.reader(lines, **dialect)
     header = _next(rows, lines, 0)
     if header is None:
         return
@@ -64,26 +81,20 @@ def read_delimited(stream: Readable, fields: Fields, format: str, limit: int) ->
     yield batch
 
 
-def first_row(stream: Readable, format: str) -> dict[str, str] | None:
+def _first_row(stream: Readable, *, dialect: Mapping[str, Any]) -> dict[str, str] | None:
     """Return the first row of a table below its header, with empty texts for what it lacks; None without a header.
 
     Raises:
         Fault: it can't be read.
     """
     lines = _Lines(stream, RECORD_BYTES)
-    rows = _rows(lines, format)
+    rows = csv.reader(lines, **dialect)
     header = _next(rows, lines, 0)
     if not isinstance(header, list):
         return None
     row = _next(rows, lines, 1)
     values = row if isinstance(row, list) else []
     return dict(zip_longest(header, values[: len(header)], fillvalue=""))
-
-
-def _rows(lines: _Lines, format: str) -> Any:
-    if format == "csv":
-        return csv.reader(lines, strict=True)
-    return csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
 
 
 def _next(rows: Any, lines: _Lines, number: int) -> list[str] | Fault | None:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from fnmatch import fnmatch
 from itertools import takewhile
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -24,11 +25,11 @@ import msgspec
 from packtool.errors import DataError, UsageError
 from packtool.places.url import is_remote
 from packtool.support.decoding import from_json
-from packtool.text.corpus.catalogues import Catalogue, catalogue_above, catalogues_in
-from packtool.text.corpus.classify import classify, suffix_format
+from packtool.text.corpus.catalogues import is_catalogue, table_above, tables_in
+from packtool.text.corpus.classify import classify
 from packtool.text.corpus.file_bytes import in_store, open_raw
+from packtool.text.corpus.formats import by_suffix
 from packtool.text.corpus.records import CorpusFile, shown
-from packtool.warnings import warn
 
 STDIN = "-"
 _STATE = "state.json"
@@ -78,7 +79,7 @@ def discover_files(
 
     Args:
         location: path, directory, glob or URL.
-        format: as `--format` takes it, for all files; None to tell by name and content.
+        format: as `--format` takes it, for all files; None for what their suffixes say.
         include: patterns; files that match none of them are not read. A pattern without `/` is compared with the
             file's own name, others against its path under `location`.
         exclude: patterns of files not to read.
@@ -95,13 +96,15 @@ def discover_files(
         name = shown(entry.name)
         if (include and not matches_any(name, include)) or matches_any(name, exclude):
             continue
+        if is_catalogue(name):
+            continue
         if entry.hidden:
-            if suffix_format(name) is not None:
+            if by_suffix(name) is not None:
                 skipped.append(name)
             continue
         if entry.name in saved.known and PurePosixPath(name).name not in include:
             continue
-        if (listed.searched and not include and suffix_format(name) is None) or entry.name in saved.others:
+        if (listed.searched and not include and by_suffix(name) is None) or entry.name in saved.others:
             skipped.append(name)
             continue
         if entry.problem:
@@ -110,45 +113,28 @@ def discover_files(
         wanted.append(entry)
     if not wanted:
         raise _nothing(where, bool(listed.entries), skipped)
-    _require_no_catalogue(where, listed, wanted)
+    if format is None:
+        _require_no_table(where, listed, wanted)
     files = [classify(entry.name, entry.location, format) for entry in wanted]
     return FoundFiles(files, skipped, list(map(shown, listed.repeated)))
 
 
-def _require_no_catalogue(where: str, listed: _Listed, wanted: Sequence[_Entry]) -> None:
-    """Refuse the files of a folder whose catalogue says which of them count; warn where they were named one by one.
-
-    Raises:
-        DataError: naming the folder.
-    """
-    for folder, catalogue in catalogues_in(entry.name for entry in listed.entries).items():
-        inside = any(_lies_in(entry.name, folder, catalogue) for entry in wanted)
-        if inside and listed.searched:
-            raise _catalogued(f"{where.rstrip('/')}/{folder}".rstrip("/"), catalogue)
+def _require_no_table(where: str, listed: _Listed, wanted: Sequence[_Entry]) -> None:
+    """Refuse files of a table whose catalogue says which of their rows count."""
+    for table in tables_in(entry.name for entry in listed.entries):
+        if not table or any(entry.name.startswith(f"{table}/") for entry in wanted):
+            raise _of_table(f"{where.rstrip('/')}/{table}".rstrip("/"))
     if is_remote(where):
         return
-    one_of_each: dict[Path, Path] = {}  # folder
-    for entry in wanted:
-        one_of_each[Path(entry.location).parent] = Path(entry.location)
-    above = dict(filter(None, map(catalogue_above, one_of_each.values())))
-    for place, catalogue in above.items():
-        error = _catalogued(str(place), catalogue)
-        if catalogue.only:
-            raise error
-        what = f"its files are read one by one, but it is {error.what}"
-        warn("catalogue-not-read", what, remedy=error.remedy, where=error.where)
+    table_of = table_above(map(attrgetter("location"), wanted))
+    if table_of is not None:
+        raise _of_table(str(table_of))
 
 
-def _lies_in(name: str, folder: str, catalogue: Catalogue) -> bool:
-    """Return whether a file is one of those in a folder of which a catalogue tells."""
-    if catalogue.only:
-        return PurePosixPath(name) == PurePosixPath(folder, catalogue.only)
-    return not folder or name.startswith(f"{folder}/")
-
-
-def _catalogued(folder: str, catalogue: Catalogue) -> DataError:
-    place = shown(folder)
-    return DataError("foreign-folder", catalogue.what, remedy=catalogue.remedy(place), where=place)
+def _of_table(place: str) -> DataError:
+    what = "a table of Delta, Iceberg, Hudi or Paimon: its files also hold rows that were deleted"
+    remedy = "export its rows to Parquet first, and give these; --format=parquet reads all rows nevertheless"
+    return DataError("foreign-folder", what, remedy=remedy, where=shown(place))
 
 
 def is_pipe(location: str) -> bool:
@@ -160,7 +146,7 @@ def copy_stream(location: str, target: Path, format: str | None = None) -> Corpu
     """Copy standard input or a pipe to a file, so that it can be read in blocks like any other.
 
     Raises:
-        DataError: standard input is closed.
+        DataError: standard input is closed, or nothing says its format.
     """
     if location == STDIN and sys.stdin is None:
         remedy = "pipe the texts in, or name a file"
@@ -171,7 +157,7 @@ def copy_stream(location: str, target: Path, format: str | None = None) -> Corpu
         stream = Path(location).open("rb")  # noqa: SIM115 - closed below
     with stream as begun, target.open("wb") as out:
         shutil.copyfileobj(begun, out, 1 << 20)
-    return msgspec.structs.replace(classify(location, str(target), format), copied=True)
+    return msgspec.structs.replace(classify(location, str(target), format, stream=True), copied=True)
 
 
 def _remedy(location: str) -> str:

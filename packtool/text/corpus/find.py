@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,16 +23,19 @@ from packtool.places.url import is_remote
 from packtool.text.conversations.layouts import USUAL, RecordLayout
 from packtool.text.conversations.unread import is_something
 from packtool.text.corpus import discover
-from packtool.text.corpus.discover import STDIN, copy_stream, is_pipe, matches_any
+from packtool.text.corpus.discover import STDIN, copy_stream, is_pipe
 from packtool.text.corpus.first import FirstRecord, completed, first_of, held_by_first, peek
+from packtool.text.corpus.formats import FORMATS
 from packtool.text.corpus.python_records import copy_records
 from packtool.text.corpus.read_fields import ReadFields, read_fields_of, warn_of_lacking, warn_of_left_out
 from packtool.text.corpus.records import CorpusFile, Fields, shown
-from packtool.text.corpus.splits import splits
 from packtool.text.corpus.token_columns import KNOWN
 from packtool.text.paths import top_of
 from packtool.warnings import warn
 
+_FOR_TRAINING = frozenset({"train", "training", "trn"})
+_NOT_FOR_TRAINING = frozenset({"test", "validation", "valid", "val", "dev", "eval", "heldout"})
+"""Words of names."""
 _PACKED = 9
 """Bytes that each byte of a compressed file, or of a table, is more than it says: hardly any text is packed closer."""
 
@@ -82,7 +86,7 @@ class Texts:
         size = 0
         for file in self.files:
             size += file.bytes
-            if file.compression or file.format in ("parquet", "arrow"):
+            if file.compression or FORMATS[file.format].table:
                 size += _PACKED * file.bytes
         return size
 
@@ -114,7 +118,7 @@ class Texts:
 
         Args:
             directory: for the copy.
-            format: of standard input; None to recognise it by its content.
+            format: of standard input; None for JSON Lines.
             from_anywhere: name them so that workers with other working directories find them.
         """
         files: list[CorpusFile] = []
@@ -238,7 +242,7 @@ def _separated(files: list[CorpusFile], separator: str) -> list[CorpusFile]:
     if not separator:
         return files
     for file in files:
-        if file.format != "text" and file.fault is None:
+        if not FORMATS[file.format].whole and file.fault is None:
             what = f"has no effect on {file.format}, as which {shown(file.location)} is read"
             remedy = "leave it out, or give --format=text to read the file as plain text"
             raise UsageError("option-not-taken", what, remedy=remedy, where="--separator")
@@ -348,14 +352,28 @@ def find_files(
     for link in corpus.repeated:
         what = "leads to a directory that is read under another name, so it is not read again"
         warn("directory-repeated", what, remedy="remove the link unless it is meant", where=link)
-    found = splits(list(map(attrgetter("name"), corpus.files)), lambda name, pattern: matches_any(name, [pattern]))
-    if found is not None:
-        what = f"files of {found.train} lie beside files of {', '.join(found.others)}, and all go into one store"
-        remedy = "name the files of one of them"
-        if found.include:
-            remedy = f"to take those of {found.train} alone, give --include={found.include}"
-        warn("splits-together", what, remedy=remedy, where=str(location))
+    others = _not_for_training(map(attrgetter("name"), corpus.files))
+    if others:
+        what = f"files for training lie beside files of {', '.join(others)}, and all go into one store"
+        warn("splits-together", what, remedy="leave out the others with --exclude", where=str(location))
     return corpus.files
+
+
+def _not_for_training(names: Iterable[str]) -> list[str]:
+    """Return the words by which names of files tell that they are not for training, where others tell that they are.
+
+    >>> _not_for_training(["data/train-00.parquet", "data/test-00.parquet"]), _not_for_training(["test.txt"])
+    (['test'], [])
+    """
+    others: set[str] = set()
+    training = False
+    for name in names:
+        words = set(map(str.lower, re.findall("[A-Z]?[a-z]+|[A-Z]+", name)))
+        others |= words & _NOT_FOR_TRAINING
+        training = training or (words.isdisjoint(_NOT_FOR_TRAINING) and not words.isdisjoint(_FOR_TRAINING))
+    if not training:
+        return []
+    return sorted(others)
 
 
 def _require_text(location: str) -> None:

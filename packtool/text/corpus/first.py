@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -14,25 +12,19 @@ from packtool.formats.fields import BESIDE, KINDS
 from packtool.text.conversations.layouts import USUAL, RecordLayout, known_layout, lacking, unread
 from packtool.text.conversations.turns import holds_text, holds_turns
 from packtool.text.conversations.unread import missed
-from packtool.text.corpus.arrow import ArrowFile
 from packtool.text.corpus.decompress import open_stream
-from packtool.text.corpus.delimited import first_row
 from packtool.text.corpus.documents import fields_there
 from packtool.text.corpus.file_bytes import open_raw
-from packtool.text.corpus.json_values import json_values
+from packtool.text.corpus.formats import FORMATS
 from packtool.text.corpus.nearest import described, nearest, options_for
-from packtool.text.corpus.records import RECORD_BYTES, CorpusFile, Fields, shown
-from packtool.text.corpus.rows import records_of
-from packtool.text.corpus.tables import open_parquet
-from packtool.text.corpus.text import LongLine, line_chunks
+from packtool.text.corpus.records import CorpusFile, Fields, shown
+from packtool.text.corpus.tables import row_of
 from packtool.text.faults import Fault
 from packtool.text.paths import value_at, values_at
 from packtool.warnings import warn
 
 _FILES = 10
 """Most files to look at, should the first of them hold no record."""
-_LINES = 1000
-"""Most lines of a file to look at, should the first of them hold no record."""
 _NAME_FIELDS = "name the field with --conversations, or the fields with --prompt and --completion"
 
 
@@ -54,7 +46,7 @@ def held_by_first(record: Mapping[str, Any] | None, text: str, where: str, files
     """
     if record is not None:
         return held_by_record(record, text, where)
-    if files and all(file.format in ("text", "lines") for file in files):
+    if files and all(FORMATS[file.format].plain for file in files):
         return FirstRecord(why="the input is plain text", remedy="leave it out")
     for file in files:
         if file.fault is not None:
@@ -65,7 +57,7 @@ def held_by_first(record: Mapping[str, Any] | None, text: str, where: str, files
 
 def first_of(files: Sequence[CorpusFile]) -> tuple[Mapping[str, Any] | None, str]:
     """Return the first record of these files, None if no record can be read, and the file that it is from."""
-    with_records = [file for file in files if file.format not in ("text", "lines") and file.fault is None]
+    with_records = [file for file in files if not FORMATS[file.format].plain and file.fault is None]
     for file in with_records[:_FILES]:
         record = first_record(file)
         if record is not None:
@@ -173,62 +165,14 @@ def completed(prompt: Sequence[str], completion: str | None, record: Mapping[str
 
 def first_record(file: CorpusFile) -> Mapping[str, Any] | None:
     """Return the first record of a file, with null for what a row of a table lacks; None if none can be read."""
+    first = FORMATS[file.format].first
+    if first is None:
+        return None
     try:
-        with closing(open_raw(file.location)) as raw:
-            if file.format in ("parquet", "arrow"):
-                return _row(raw, file.format)
-            with closing(open_stream(raw, file.compression)) as stream:
-                if file.format in ("csv", "tsv"):
-                    return first_row(stream, file.format)
-                texts = json_values(stream) if file.format == "json" else _lines(stream)
-                return next(filter(None, map(_parsed, texts)), None)
+        with closing(open_raw(file.location)) as raw, closing(open_stream(raw, file.compression)) as stream:
+            return first(stream)
     except (Fault, DataError, OSError):
         return None  # reading it will tell
-
-
-def _row(file: io.RawIOBase, format: str) -> dict[str, Any] | None:
-    """Return the first row of a table."""
-    import pyarrow as pa
-
-    if format == "parquet":
-        opened = open_parquet(file)
-        batches = opened.iter_batches(1, use_threads=False)
-    else:
-        batches = iter(ArrowFile(file))
-    try:
-        for batch in batches:
-            if len(batch):
-                return _of_table(pa.Table.from_batches([batch.slice(0, 1)]))
-    except (pa.ArrowException, UnicodeDecodeError):
-        pass  # reading it will tell
-    return None
-
-
-def _of_table(table: Any) -> dict[str, Any]:
-    """Return the first row of a table; of columns that JSON has nothing like, null."""
-    row: dict[str, Any] = {}
-    for name in table.column_names:
-        row[name] = None
-        try:
-            row |= next(records_of(table.select([name]).slice(0, 1)), {})
-        except (Fault, ValueError, OverflowError):  # the last: a time that Python has not
-            continue
-    return row
-
-
-def _lines(stream: Any) -> Iterator[bytes]:
-    """Yield the first lines of a stream."""
-    chunk = next(line_chunks(stream, limit=RECORD_BYTES), b"")
-    if not isinstance(chunk, LongLine):
-        yield from bytes(chunk).split(b"\n", _LINES)[:_LINES]
-
-
-def _parsed(text: bytes) -> dict[str, Any] | None:
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None
 
 
 def peek(records: Iterable[Any]) -> tuple[Mapping[str, Any] | None, Iterable[Any]]:
@@ -242,7 +186,7 @@ def peek(records: Iterable[Any]) -> tuple[Mapping[str, Any] | None, Iterable[Any
     if isinstance(names, list):  # a dataset of Hugging Face
         first = dict.fromkeys(names)
         if hasattr(records, "with_format"):
-            first = next(map(_of_table, records.with_format("arrow").iter(batch_size=1)), None)
+            first = next(map(row_of, records.with_format("arrow").iter(batch_size=1)), None)
     elif isinstance(records, Sequence):
         first = next(iter(records[:1]), None)
     elif not isinstance(records, Mapping):  # which is refused where it is read

@@ -53,15 +53,15 @@ _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def read_jsonl(
-    stream: Readable, fields: Fields, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
+    stream: Readable, fields: Fields, limit: int = RECORD_BYTES, start: int = 0, stop: int = -1
 ) -> Iterator[RecordBatch]:
     """Read the documents of the lines that begin in bytes [start, stop).
 
     Args:
         stream: uncompressed bytes.
         fields: to read. Dots go down into nested objects (`a.b`), else a field may have the dotted name.
-        start, stop: see `line_chunks`.
         limit: bytes of a line; longer ones are rejected.
+        start, stop: see `line_chunks`.
     """
     parser = RecordParser(fields, limit)
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import msgspec
 
 from packtool.text.corpus.decompress import open_stream
-from packtool.text.corpus.delimited import read_delimited
 from packtool.text.corpus.file_bytes import FileBytes, open_raw
-from packtool.text.corpus.json_values import read_json
-from packtool.text.corpus.jsonl import read_jsonl
+from packtool.text.corpus.formats import FORMATS
 from packtool.text.corpus.records import RECORD_BYTES, CorpusFile, Fields, RecordBatch, Span
-from packtool.text.corpus.tables import group_bytes, read_arrow, read_parquet, rows_before
-from packtool.text.corpus.text import lines_before, read_file, read_lines, read_separated
+from packtool.text.corpus.text import read_separated
 from packtool.text.faults import Fault
 
 
@@ -37,13 +35,14 @@ class SpanReader:
     def __init__(self, file: CorpusFile, span: Span, fields: Fields, *, limit: int = RECORD_BYTES) -> None:
         self.digest = ""
         self._file = file
+        self._format = FORMATS[file.format]
         self._span = span
         self._fields = fields
         self._limit = limit
         self._source: FileBytes | None = None
 
     def __iter__(self) -> Iterator[RecordBatch]:
-        in_order = self._span.whole and self._file.format not in ("parquet", "arrow")
+        in_order = self._span.whole and not self._format.table
         self._source = FileBytes(self._file, hashed=in_order)
         try:
             yield from self._batches(self._source)
@@ -93,7 +92,7 @@ class SpanReader:
     def _unsuited(self) -> Fault | None:
         """Return why a file that is plain text has no such fields; None if it may have, or none are read."""
         fields = self._fields
-        if self._file.format not in ("text", "lines"):
+        if not self._format.plain:
             return None
         if fields.chat:
             return Fault("missing-text", "plain text, which holds no conversations")
@@ -104,35 +103,23 @@ class SpanReader:
 
     def _size(self, source: FileBytes) -> int:
         """Count the bytes of the file that the span has."""
-        file, span = self._file, self._span
-        if file.format == "parquet":
-            try:
-                return group_bytes(source, span.start, span.stop)
-            except Fault:
-                return file.bytes  # nothing can be read without its footer
-        return (file.bytes if span.stop < 0 else span.stop) - span.start
+        division = self._format.division
+        if division is not None and division.size is not None:
+            return division.size(source, self._span)
+        return (self._file.bytes if self._span.stop < 0 else self._span.stop) - self._span.start
 
     def _read(self, source: FileBytes) -> Iterator[RecordBatch]:
-        file, span, limit = self._file, self._span, self._limit
-        if file.format == "parquet":
-            yield from read_parquet(source, self._fields, span.start, span.stop, limit)
-            return
-        if file.format == "arrow":
-            yield from read_arrow(source, self._fields, limit)
-            return
+        file, span, format = self._file, self._span, self._format
         stream = open_stream(source, file.compression)
         if file.separator:
-            batches = read_separated(stream, self._fields, file.separator, limit)
-        elif file.format == "text":
-            batches = read_file(stream, self._fields)
-        elif file.format in ("csv", "tsv"):
-            batches = read_delimited(stream, self._fields, file.format, limit)
-        elif file.format == "lines":
-            batches = read_lines(stream, self._fields, span.start, span.stop, limit)
-        elif file.format == "json":
-            batches = read_json(stream, self._fields, limit)
+            batches = read_separated(stream, self._fields, file.separator, self._limit)
+        elif format.division is None:
+            batches = format.read(stream, self._fields, self._limit)
         else:
-            batches = read_jsonl(stream, self._fields, span.start, span.stop, limit)
+            batches = format.read(stream, self._fields, self._limit, span.start, span.stop)
+        if format.table:
+            yield from batches  # which know how much of the file they are
+            return
         before = 0
         for batch in batches:
             batch.progress = batch.bytes
@@ -143,10 +130,8 @@ class SpanReader:
 
 def records_before(file: CorpusFile, span: Span) -> int:
     """Count the lines or rows of the file before the span by reading them."""
-    if not span.start:
+    division = FORMATS[file.format].division
+    if not span.start or division is None:
         return 0
-    raw = open_raw(file.location)
-    try:
-        return rows_before(raw, span.start) if file.format == "parquet" else lines_before(raw, span.start)
-    finally:
-        raw.close()
+    with closing(open_raw(file.location)) as raw:
+        return division.before(raw, span.start)

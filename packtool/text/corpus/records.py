@@ -203,6 +203,18 @@ def in_words(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
+def first_object(texts: Iterable[bytes]) -> dict[str, Any] | None:
+    """Return the first of these texts that is an object of JSON; None if none is."""
+    for text in texts:
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        if record and isinstance(record, dict):
+            return record
+    return None
+
+
 class Reject(msgspec.Struct, frozen=True):
     """A record that can't be used."""
 

@@ -14,6 +14,7 @@ from packtool.text.corpus.file_bytes import read_up_to
 from packtool.text.corpus.records import (
     EXCERPT,
     RECORD_BYTES,
+    CorpusFile,
     Fields,
     MadeDocument,
     Readable,
@@ -21,6 +22,7 @@ from packtool.text.corpus.records import (
     require_size,
     too_large,
 )
+from packtool.text.corpus.text_format import Division
 from packtool.text.faults import Fault
 
 CHUNK = 1 << 21
@@ -180,8 +182,25 @@ def lines_before(stream: Readable, start: int) -> int:
     return count
 
 
+def _starts(file: CorpusFile, size: int) -> list[int]:
+    """Return the first byte of each of as many equal ranges as have about `size` bytes."""
+    count = -(-file.bytes // size)
+    starts = []
+    for part in range(count):
+        starts.append(file.bytes * part // count)
+    return starts
+
+
+def _place(file: CorpusFile, offset: int, size: int) -> tuple[int, int]:
+    return min(offset, file.bytes - size), -1
+
+
+BY_LINES = Division(starts=_starts, place=_place, before=lines_before)
+"""Lines are divided into equal ranges of bytes: a line belongs to the range in which it begins."""
+
+
 def read_lines(
-    stream: Readable, fields: Fields, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
+    stream: Readable, fields: Fields, limit: int = RECORD_BYTES, start: int = 0, stop: int = -1
 ) -> Iterator[RecordBatch]:
     """Read one document from each line that begins in bytes [start, stop), without its line end. Blank lines are no
     documents; lines of more than `limit` bytes are rejected."""
@@ -329,7 +348,7 @@ def _pattern(separator: str) -> bytes:
     return re.escape(separator.encode()).replace(b"\\\n", rb"\r?\n")
 
 
-def read_file(stream: Readable, fields: Fields) -> Iterator[RecordBatch]:
+def read_file(stream: Readable, fields: Fields, _limit: int = RECORD_BYTES) -> Iterator[RecordBatch]:
     """Read the whole file as one document, however long it is."""
     data = read_whole(stream)
     assert data is not None  # as it is with a limit

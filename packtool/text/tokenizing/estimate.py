@@ -22,13 +22,11 @@ from packtool.formats.names import LOSS, OFFSET, ORIGIN, TOKENIZER, token_dtype
 from packtool.outputs.delivery import Delivery
 from packtool.places.local import LocalPlace
 from packtool.support.temporary import temporary_directory
-from packtool.text.corpus.file_bytes import open_raw
+from packtool.text.corpus.formats import FORMATS
 from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import CorpusFile, RecordBatch, Span
-from packtool.text.corpus.tables import row_groups
 from packtool.text.encoding.encode import encoded, utf8_of
 from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
-from packtool.text.faults import Fault
 from packtool.text.tokenizing import block as tasks
 from packtool.text.tokenizing.counts import SpanCounts
 from packtool.text.tokenizing.recipe import StoreRecipe
@@ -103,26 +101,10 @@ def looks(files: Sequence[CorpusFile]) -> list[Look]:
 
 def _span(file: CorpusFile, number: int, offset: int) -> Span:
     """Return what to read for a place at this offset of a file."""
-    if file.bytes <= 2 * CHUNK:
+    division = FORMATS[file.format].division
+    if division is None or file.compression or file.separator or file.bytes <= 2 * CHUNK:
         return Span(number)
-    if file.format in ("jsonl", "lines") and not file.compression and not file.separator:
-        return Span(number, min(offset, file.bytes - CHUNK))
-    if file.format == "parquet":
-        return _group(file, number, offset)
-    return Span(number)
-
-
-def _group(file: CorpusFile, number: int, offset: int) -> Span:
-    """Return the row group at an offset of a Parquet file, in proportion to the groups' bytes."""
-    raw = open_raw(file.location)
-    try:
-        ends = np.cumsum(row_groups(raw))
-    except Fault:
-        return Span(number)  # reading it will tell
-    finally:
-        raw.close()
-    group = int(np.searchsorted(ends[:-1], offset / file.bytes * ends[-1], side="right"))
-    return Span(number, group, group + 1)
+    return Span(number, *division.place(file, offset, CHUNK))
 
 
 @dataclass

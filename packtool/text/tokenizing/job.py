@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import platform
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from fractions import Fraction
@@ -30,11 +29,12 @@ from packtool.support.progress import Progress
 from packtool.support.sizes import plural
 from packtool.support.temporary import own_directory
 from packtool.text.corpus import blocks as corpus_blocks
-from packtool.text.corpus.classify import taken_for
 from packtool.text.corpus.documents import fields_there
+from packtool.text.corpus.file_bytes import file_digest
 from packtool.text.corpus.find import Texts
 from packtool.text.corpus.first import first_record
-from packtool.text.corpus.records import Block, CorpusFile
+from packtool.text.corpus.read import records_before
+from packtool.text.corpus.records import CorpusFile, Span
 from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
 from packtool.text.tokenizing import block as tasks
 from packtool.text.tokenizing.chat_counts import chat_counts, warn_of_conversations
@@ -98,10 +98,12 @@ class Blocks:
 
     def __init__(self, work: tasks.Work, files: list[CorpusFile], engine: Engine, output: Output) -> None:
         self.work = work  # what the tasks share; another encoder may take over in it
-        self.files = files  # files of the corpus, in order
+        part, parts = 1, 1
+        if work.recipe.part is not None:
+            part, parts, _ = work.recipe.part
+        self.files, self._plan, self._sizes = corpus_blocks.part_of(files, part, parts)
+        """The files of the corpus that are read, in order, and the blocks and bytes of them."""
         self.engine = engine
-        self._plan = corpus_blocks.plan(files)
-        self._blocks_of = Counter(spans[0].file for spans in self._plan)
         self._output = output
         self._kept = Pieces(output, "block", tasks.BlockResult, tasks.BlockResult.files)
         self.done = self._kept.found(range(len(self._plan)), engine)  # results of the finished blocks, by number
@@ -116,6 +118,13 @@ class Blocks:
     def encoders(self) -> set[str]:
         """The encoders of the blocks that are done."""
         return {result.encoder for result in self.done.values()}
+
+    @property
+    def first(self) -> Span | None:
+        """The span that a part of the corpus begins with; None for a part without any."""
+        if not self._plan:
+            return None
+        return self._plan[0][0]
 
     def in_order(self) -> list[tasks.BlockResult]:
         """List what came of the blocks, in the order of their texts."""
@@ -158,13 +167,12 @@ class Blocks:
     def _run(self, *, quiet: bool) -> None:
         before = dict(self.done)
         todo: dict[int, tasks.BlockTask] = {}
-        every = begun = 0
+        every = begun = 0  # bytes, for progress
         for number, spans in enumerate(self._plan):
             todo[number] = tasks.BlockTask(number, spans, tuple(self.files[span.file] for span in spans))
-            size = self._bytes(spans)
-            every += size
+            every += self._sizes[number]
             if number in before:
-                begun += size
+                begun += self._sizes[number]
         with Progress(every, "tokenize", initial=begun, quiet=quiet) as progress:
             for number, result in self._kept.run(
                 partial(tasks.run, self.work),
@@ -185,13 +193,6 @@ class Blocks:
     def _shared(self) -> Path | None:
         """A directory that workers have to see; None where the store has all that they need."""
         return self._output.scratch if isinstance(self.work.tokenizer_at, LocalPlace) else None
-
-    def _bytes(self, spans: Block) -> int:
-        """Return the bytes of a block, for progress; the blocks of a divided file count for equal parts of it."""
-        if spans[0].whole:
-            return sum(self.files[span.file].bytes for span in spans)
-        number = spans[0].file
-        return self.files[number].bytes // self._blocks_of[number]
 
     def _limit_errors(self) -> None:
         """Stop a run that has more bad records than it may; each task knows only the records of its own block."""
@@ -300,6 +301,12 @@ def _joined(output: Output, blocks: Blocks) -> tuple[list[TokenShard], list[Span
     shards: list[TokenShard] = []
     documents = 0
     per_file = list(map(SpanCounts, range(len(blocks.files))))
+    # A part may begin inside a file: what lies before it there counts for the numbers of records alone.
+    skipped = 0
+    if blocks.first is not None and blocks.first.start:
+        skipped = records_before(blocks.files[0], blocks.first)
+        per_file[0].records = skipped
+        per_file[0].digest = file_digest(blocks.files[0])
     names = [file.name for file in blocks.files]
     with own_directory(output.scratch, "rejected.") as attempt:
         with closing(RejectLog(attempt / REJECTED)) as rejects:
@@ -314,6 +321,8 @@ def _joined(output: Output, blocks: Blocks) -> tuple[list[TokenShard], list[Span
                 for shard in result.shards:
                     shards.append(msgspec.structs.replace(shard, first_document=documents, first_record=first_record))
                     documents += shard.offsets.shape[0] - 1
+        if skipped:
+            per_file[0].records -= skipped
         entry = rejects.entry(REJECTED)
         if entry is None:
             return shards, per_file, None
@@ -333,7 +342,6 @@ def _facts(blocks: Blocks, total: SpanCounts) -> dict[str, Any]:
         "encoder_why": blocks.work.encoder.why,
         "texts_checked": sum(result.checked for result in blocks.done.values()),
         "text_bytes": total.bytes,
-        "read_as": taken_for(file for file in blocks.files if file.fault is None),
         "this_run": {"text_bytes": bytes_now, "tokens": tokens_now},
     }
 
@@ -373,7 +381,11 @@ def _warn(place: Place, called: str, manifest: StoreManifest, special: Mapping[s
         gaps.append(f"{plural(vanished, 'character')} vanished, which the tokenizer has no token for")
     for what in gaps:
         warn("no-token", what, remedy="take a tokenizer that was trained on such text", where=called)
-    if not counts["documents"]:
+    if not manifest.inputs:
+        what = "no file, or part of one, falls to this part of the inputs"
+        remedy = "nothing is lost; make no more parts than there are files that can't be divided, as compressed ones"
+        warn("no-documents", what, remedy=remedy, where=called)
+    elif not counts["documents"]:
         warn("no-documents", "no document is left", remedy="check the input and the filters", where=called)
     if special:
         names = {number: text for text, number in manifest.tokenizer.added_tokens.items()}

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from packtool.formats.schema import TokenizerInfo
+from packtool.errors import UsageError
+from packtool.formats.schema import StorePart, TokenizerInfo
 from packtool.options.record import as_recorded, recorded
 from packtool.options.tokenize import AUTO, TokenizeArguments
 from packtool.outputs.claim import key_of
@@ -34,6 +35,7 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
     alphabet: Alphabet | None  # the characters that the tokenizer has tokens for; None for token ids
     chat: Chat | None  # how conversations become texts; None if documents are no conversations
     fim: FillInTheMiddle | None  # how texts are rearranged to fill in the middle; None if they are not
+    part: StorePart | None  # which part of the inputs is read; None for all
     key: str  # digest of all that the store follows from; a run resumes work of the same key
 
     @classmethod
@@ -48,6 +50,16 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
             written |= as_recorded(tokenizer.fim.recorded())
         if texts.read_fields.read:
             written |= texts.read_fields.recorded()
+        part = None
+        if options.part is not None:
+            if texts.once:
+                what = "standard input, a pipe, or what a program gives, can't be divided"
+                raise UsageError("bad-option", what, remedy="write it to a file first", where="--part")
+            # What was divided: parts of other inputs or options do not make one store together.
+            divided = key_of(written, tokenizer.info, [(file.name, file.bytes) for file in texts.files])
+            number, parts = map(int, options.part.split("/"))
+            part = StorePart(number, parts, divided)
+            written |= {"part": str(part), "divided": divided}
         limits = {}
         for name in (*OF_TEXTS, *OF_TOKENS):
             limit = getattr(options, name)
@@ -72,6 +84,7 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
             alphabet=None if texts.kind == "token ids" else tokenizer.alphabet,
             chat=tokenizer.chat,
             fim=tokenizer.fim,
+            part=part,
             # Of names, sizes and times of the files only the digest: the recipe goes to every worker.
             key=key_of(written, tokenizer.info, texts.stamps),
         )

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from packtool.text.conversations.layouts import USUAL
-from packtool.text.corpus.delimited import read_delimited
+from packtool.text.corpus.formats import FORMATS
 from packtool.text.corpus.records import Fields
 from packtool.text.faults import Fault
 from tests.text.corpus.reading import together
@@ -19,7 +19,7 @@ from tests.text.corpus.reading import together
 
 def read(data: str | bytes, format: str = "csv", limit: int = 1 << 20, **fields: Any) -> tuple[list[Any], list[Any]]:
     stream = io.BytesIO(data if isinstance(data, bytes) else data.encode())
-    documents, rejects = together(read_delimited(stream, Fields(**fields), format, limit))
+    documents, rejects = together(FORMATS[format].read(stream, Fields(**fields), limit))
     return documents, [(record, code) for record, code, _ in rejects]
 
 
@@ -85,6 +85,6 @@ def test_a_header_without_the_column_is_refused(header: str, message: str) -> No
 
 def test_conversations_and_scalars_are_read(tmp_path: Any) -> None:
     data = 'id,messages,tools\n7,"[{""role"": ""user"", ""content"": ""a""}]",\n'
-    [batch] = read_delimited(io.BytesIO(data.encode()), Fields(columns=("id",), layouts=USUAL), "csv", 1000)
+    [batch] = FORMATS["csv"].read(io.BytesIO(data.encode()), Fields(columns=("id",), layouts=USUAL), 1000)
     assert [talk.messages for talk in batch.documents] == [({"role": "user", "content": "a"},)]
     assert (batch.columns, batch.numbers, batch.records, batch.bytes) == ([["7"]], [1], 1, len(data))

@@ -31,9 +31,9 @@ def test_only_known_suffixes_are_read_from_a_directory(tmp_path: Path) -> None:
     found = discover_files(tmp_path)
     assert [file.name for file in found.files] == ["a.jsonl", "b.JSONL", "d/e.txt.gz"]
     assert found.skipped == ["LICENSE", "README.md", "d/dataset_info.json", "t.xml", "x.gz"]
-    assert names(tmp_path, include=["*.md", "d/*"]) == ["README.md", "d/dataset_info.json", "d/e.txt.gz"]
+    assert names(tmp_path, include=["*.md", "d/*"], format="text") == ["README.md", "d/dataset_info.json", "d/e.txt.gz"]
     assert names(tmp_path, exclude=["*.JSONL", "d/**"]) == ["a.jsonl"]
-    assert names(tmp_path / "README.md") == ["README.md"]
+    assert names(tmp_path / "README.md", format="text") == ["README.md"]
     with pytest.raises(DataError, match=r"no file is left\. Check include and exclude"):
         discover_files(tmp_path, include=["*.nothing"])
     (tmp_path / "a.jsonl").unlink()
@@ -54,7 +54,7 @@ def test_finding_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = [(file.name, file.format, file.compression) for file in files(tmp_path / "in")]
     assert kinds == [("a/y.json.gz", "json", "gzip"), ("a/z.txt", "text", ""), ("b.jsonl", "jsonl", "")]
     assert discover_files(tmp_path / "in").skipped == ["c"]
-    assert [file.format for file in files(tmp_path / "in" / "c")] == ["jsonl"]
+    assert [file.format for file in files(tmp_path / "in" / "c", "jsonl")] == ["jsonl"]
     assert [file.name for file in files(tmp_path / "in" / "**" / "*.json*")] == ["a/y.json.gz", "b.jsonl"]
     monkeypatch.chdir(tmp_path / "in")
     assert [file.name for file in files("*.jsonl")] == ["b.jsonl"]

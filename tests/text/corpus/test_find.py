@@ -35,7 +35,7 @@ def test_files_of_other_kinds_in_a_directory_are_named_once(tmp_path: Path) -> N
         "them, or give include with a pattern, and format if needed."
     )
     assert documents(result.path) == reference(TEXTS * 7)
-    one = run(corpus, tmp_path / "p", include=["*.md"])
+    one = run(corpus, tmp_path / "p", include=["*.md"], format="text")
     assert documents(one.path) == reference(["# not a document"])
     assert "'[z-a]' is not a pattern" in fails(UsageError, corpus, tmp_path / "q", exclude=["[z-a]"])
 

@@ -72,7 +72,7 @@ def test_lines_above_the_limit_are_rejected_and_not_held(
         for start, stop in zip(bounds, [*bounds[1:], -1], strict=True):
             for piece in line_chunks(io.BytesIO(data), start, stop, limit):
                 assert isinstance(piece, text_files.LongLine) or len(piece) <= limit + 2 + 2 * chunk
-            for batch in read_lines(io.BytesIO(data), Fields(), start, stop, limit):
+            for batch in read_lines(io.BytesIO(data), Fields(), limit, start, stop):
                 kept += [str(text) for text in batch.documents]
                 sizes += [batch.records]
                 assert all(reject.fault.code == "record-too-large" for reject in batch.rejects)

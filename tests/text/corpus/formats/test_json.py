@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.text.corpus import json_values
-from packtool.text.corpus.json_values import read_json
+from packtool.text.corpus.formats import json as json_values
+from packtool.text.corpus.formats.json import read_json
 from packtool.text.corpus.records import Fields
 from packtool.text.faults import Fault
 from tests.text.corpus.reading import Dribble, together
@@ -61,6 +61,7 @@ def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         ('[{"text": "a"} {"text": "b"}]', ["a"], "at record 1, no comma follows"),
         ('[{"text": "a"},]', ["a"], "at record 2, there is only a comma before the array ends"),
         ('[{"text": "a"}]]', ["a"], "at record 2, it is not JSON"),
+        ('[{"text": "a"}]\n[{"text": "b"}]\n', ["a"], "several arrays: each may be a record of its own"),
         ('{"text": "a"}, {"text": "b"}', ["a"], "objects with commas between, and no array around them"),
         ('[{"text": "%s"}]' % ("a" * 5_000_000), [], "record 1 has more than 1,000 bytes"),
     ],
@@ -79,4 +80,3 @@ def test_empty_arrays_and_bad_elements() -> None:
         ["a", "b"],
         [(2, "invalid-json"), (3, "invalid-json"), (4, "invalid-json"), (5, "missing-text"), (7, "missing-text")],
     )
-    assert read('[{"text": "a"}]\n[{"text": "b"}]\n') == (["a", "b"], [])

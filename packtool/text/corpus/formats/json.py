@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from packtool.text.corpus.jsonl import RecordParser, same_depth
-from packtool.text.corpus.records import RECORD_BYTES, Fields, Readable, RecordBatch
+from packtool.text.corpus.records import RECORD_BYTES, Fields, Readable, RecordBatch, first_object
 from packtool.text.corpus.text import CHUNK
+from packtool.text.corpus.text_format import TextFormat
 from packtool.text.faults import Fault
 
 _RECORDS = 1 << 10
@@ -18,6 +19,9 @@ _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[{]|[\]}]|"', re.DOTALL)
 """A whole string, an opening or closing bracket, or the beginning of a string that goes on behind what was read."""
 _SCALAR = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[^\s,\[\]{}:"]+', re.DOTALL)
 """A string, a number or a word."""
+_OVER_LINES = re.compile(rb"\s*(?:\[|\{(?:[^\n]*[{\[,])?[ \t\r]*\n\s*[\"}\]])")
+"""An array, or an object whose first line ends with a comma or bracket, and whose second begins with a name, or ends
+it."""
 _SPACE = re.compile(rb"[ \t\r\n]*")
 
 
@@ -52,9 +56,13 @@ def read_json(stream: Readable, fields: Fields, limit: int) -> Iterator[RecordBa
         more = len(held) == _RECORDS
 
 
-def json_values(stream: Readable, limit: int = RECORD_BYTES) -> Iterator[bytes]:
-    """Yield the values of a file of JSON, as `read_json` reads them."""
-    return iter(_Values(stream, limit))
+def over_lines(head: bytes) -> bool:
+    """Return whether JSON with these first bytes is an array, or objects over several lines, not an object a line.
+
+    >>> over_lines(b'[{"text": "a"}]'), over_lines(b'{\\n "text": "a"\\n}'), over_lines(b'{"text": "a"}')
+    (True, True, False)
+    """
+    return _OVER_LINES.match(head.removeprefix(BOM_UTF8)) is not None
 
 
 class _Values:
@@ -77,12 +85,16 @@ class _Values:
         self._ended = False
         self._bytes = 0
         self._number = 0
+        self._arrays = False  # one was read
 
     def __iter__(self) -> Iterator[bytes]:
         inside = False  # an array
         while (mark := self._next()) is not None:
             if not inside and mark == b"[":
-                inside = True
+                if self._arrays:
+                    what = "several arrays: each may be a record of its own, such as a conversation"
+                    raise Fault("invalid-json", what, 'write objects, such as {"messages": […]}, one a line')
+                self._arrays = inside = True
                 self._at += 1
                 if self._next() == b"]":
                     inside = False
@@ -164,3 +176,6 @@ class _Values:
 
     def _damaged(self, what: str) -> Fault:
         return Fault("damaged-file", f"not whole JSON: at record {self._number}, {what}; what follows is lost")
+
+
+FORMAT = TextFormat(name="json", read=read_json, first=lambda stream: first_object(_Values(stream, RECORD_BYTES)))

@@ -1,0 +1,70 @@
+"""Require all parts of what `tokenize --part` divided, each once; else documents of a job that failed are lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from packtool.errors import UsageError
+from packtool.formats.known import KnownDataset
+from packtool.formats.schema import StorePart
+from packtool.support.sizes import plural
+
+_NAMED = 8  # most missing parts that an error names
+
+
+def require_whole(stores: Sequence[KnownDataset]) -> None:
+    """Require that stores which are parts are all parts of what was divided, each once.
+
+    Raises:
+        UsageError: a part is missing or double, or parts are of two divisions.
+    """
+    divisions: dict[str, dict[StorePart, KnownDataset]] = {}
+    for store in stores:
+        part = store.part
+        if part is None:
+            continue
+        division = divisions.setdefault(part.divided, {})
+        same = division.setdefault(part, store)
+        if same is not store:
+            what = f"part {part} of the inputs, as {same.place} is: its documents would be packed twice"
+            raise UsageError("parts-incomplete", what, remedy="name one of the two", where=str(store.place))
+    for division in divisions.values():
+        _require_whole(division)
+        if len(division) == next(iter(division)).parts:
+            continue
+        for other in divisions.values():
+            if other is not division:
+                raise _two(division, other, "of other inputs, or with other options, than")
+        raise _missing(division)
+
+
+def _require_whole(division: dict[StorePart, KnownDataset]) -> None:
+    """Require that all were divided into equally many parts."""
+    by_parts: dict[int, dict[StorePart, KnownDataset]] = {}
+    for part, store in division.items():
+        by_parts.setdefault(part.parts, {})[part] = store
+    if len(by_parts) > 1:
+        first, second, *_ = by_parts.values()
+        raise _two(second, first, "of the same inputs as")
+
+
+def _two(division: dict[StorePart, KnownDataset], other: dict[StorePart, KnownDataset], how: str) -> UsageError:
+    """Return the error for parts of two divisions."""
+    part, store = next(iter(division.items()))
+    other_part, other_store = next(iter(other.items()))
+    what = f"part {part} {how} {other_store.place}, part {other_part}: parts of two divisions do not make one corpus"
+    remedy = "tokenize all parts of the same inputs, with the same options and N"
+    return UsageError("parts-incomplete", what, remedy=remedy, where=str(store.place))
+
+
+def _missing(division: dict[StorePart, KnownDataset]) -> UsageError:
+    """Return the error for parts that are not there."""
+    part, store = next(iter(division.items()))
+    there = {part.number for part in division}
+    missing = [f"{number}/{part.parts}" for number in range(1, part.parts + 1) if number not in there]
+    named = ", ".join(missing[:_NAMED]) + ", …" * (len(missing) > _NAMED)
+    what = f"part {part} of the inputs, of which {plural(len(missing), 'part')} are missing: {named}"
+    if len(missing) == 1:
+        what = f"part {part} of the inputs, of which part {named} is missing"
+    remedy = "name the stores of all parts; tokenize those that there are not, with --part"
+    return UsageError("parts-incomplete", what, remedy=remedy, where=str(store.place))
