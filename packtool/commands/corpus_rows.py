@@ -26,7 +26,7 @@ from packtool.planning.packing import Strategy
 from packtool.planning.plan import Plan
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.report.dataset_report import packed_sources, report_of_rows, stages_of
-from packtool.writing.shards import write_shards
+from packtool.writing.shards import Shards, write_shards
 from packtool.writing.unit_source import StoreSource
 
 
@@ -57,17 +57,20 @@ def write_corpus(
     shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
     if order is not None and order.method == "atom":
         shuffles = atom_shuffles(plans, seed=order.seed, epoch=order.epoch)
-    buckets, tallies = write_shards(
-        output,
-        [StoreSource(corpus, plan, pad_id) for plan in plans],
-        shuffles,
-        lengths,
-        job.budget,
-        by_length=strategy.multi_bucket,
+    shards = Shards(
+        lengths=lengths,
         shard_tokens=options["shard_tokens"],
         multiple=options.get("document_multiple", 1),
         with_segments=with_segments,
         with_tokens=not index_only,
+    )
+    buckets, tallies = write_shards(
+        output,
+        [StoreSource(corpus, plan, pad_id) for plan in plans],
+        shuffles,
+        shards,
+        job.budget,
+        by_length=strategy.multi_bucket,
         checked=job.checked(_files_read(corpus, tokens=not index_only)),
         label=job.command,
         quiet=job.options.quiet,

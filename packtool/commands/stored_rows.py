@@ -31,7 +31,7 @@ from packtool.planning.shuffling.atom import AtomShuffle
 from packtool.report.dataset_report import packed_sources, read_report, report_of_rows
 from packtool.report.types import PackedReport
 from packtool.support.version import __version__
-from packtool.writing.shards import write_shards
+from packtool.writing.shards import Shards, write_shards
 from packtool.writing.stored_plan import StoredPlan, stored_plans, stored_shuffles
 from packtool.writing.stored_tokens import store_places
 from packtool.writing.unit_source import PackedSource
@@ -94,17 +94,20 @@ def _write(
         plans = stored_plans(dataset, order.atom_size)
         shuffles = stored_shuffles(plans, base.shuffle, seed=order.seed, epoch=order.epoch)
     lengths = dataset.lengths() if dataset.has_segments else None
-    buckets, tallies = write_shards(
-        output,
-        [PackedSource(plan, base.pad_id) for plan in plans],
-        shuffles,
-        lengths,
-        job.budget,
-        by_length=any(plan.bucket.entry.directory for plan in plans),
+    shards = Shards(
+        lengths=lengths,
         shard_tokens=base.options["shard_tokens"],
         multiple=base.multiple,
         with_segments=lengths is not None,
         with_tokens=index_of is None,
+    )
+    buckets, tallies = write_shards(
+        output,
+        [PackedSource(plan, base.pad_id) for plan in plans],
+        shuffles,
+        shards,
+        job.budget,
+        by_length=any(plan.bucket.entry.directory for plan in plans),
         checked=job.checked(_files_read(dataset, tokens=index_of is None)),
         label=job.command,
         quiet=job.options.quiet,

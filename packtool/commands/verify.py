@@ -13,7 +13,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -39,7 +38,7 @@ from packtool.planning.metrics.ledger import require_counted
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.report.dataset_report import packed_sources
-from packtool.report.types import SCHEMA_VERSION
+from packtool.report.types import PackedReport
 from packtool.support.progress import Progress
 from packtool.support.sizes import plural
 from packtool.writing.gather import Gatherer, Locator, LossGatherer
@@ -273,47 +272,26 @@ def _check_trained(dataset: PackedDataset) -> None:
         raise DataError("ledger-unbalanced", what, remedy=AGAIN, where=str(dataset.place))
 
 
-def _written_report(dataset: PackedDataset) -> dict[str, Any]:
-    """Read the report as it is written, and check that it agrees with the manifest; {} of another `schema_version`."""
+def _written_report(dataset: PackedDataset) -> PackedReport:
+    """Read the report as it is written, and check that it agrees with the manifest."""
     manifest = dataset.manifest
-    written = manifests.read_report(dataset.place, manifest.report, dict[str, Any])
-    if written.get("schema_version") != SCHEMA_VERSION:
-        return {}  # its names may mean something else
-    _require_agreement(dataset, "options", written.get("options") == manifest.options)
-    for name in ("strategy", "shuffle", "ledger"):
-        follows = msgspec.to_builtins(getattr(manifest, name))
-        _require_agreement(dataset, name, _agrees(written.get(name), follows))
+    written = manifests.read_report(dataset.place, manifest.report, PackedReport)
+    for name in ("options", "strategy", "shuffle", "ledger"):
+        _require_agreement(dataset, name, getattr(written, name) == getattr(manifest, name))
     return written
 
 
-def _check_sources(dataset: PackedDataset, written: dict[str, Any]) -> None:
+def _check_sources(dataset: PackedDataset, written: PackedReport) -> None:
     """Check that the report's figures of each store follow from the manifest and the lengths."""
     manifest, lengths, trained = dataset.manifest, dataset.lengths(), dataset.manifest.ledger.trained_stored
     expected = packed_sources(manifest.inputs, manifest.store_documents, lengths, manifest.choice, trained=trained)
-    said = written.get("sources")
-    _require_agreement(dataset, "sources", not said or _agrees(said, msgspec.to_builtins(expected)))
+    _require_agreement(dataset, "sources", written.sources in ([], expected))
 
 
 def _require_agreement(dataset: PackedDataset, name: str, agrees: bool) -> None:
     if not agrees:
         what, where = f"its {name} is not the manifest's", dataset.place.where(dataset.manifest.report.name)
         raise DataError("damaged-report", what, remedy=AGAIN, where=where)
-
-
-def _agrees(said: Any, follows: Any) -> bool:
-    """Return whether plain data says what follows: a figure that either packtool did not know is not compared.
-
-    >>> _agrees({"rows": 3, "later": 1}, {"rows": 3, "new": 2}), _agrees([{"rows": 3}], [{"rows": 4}])
-    (True, False)
-    """
-    if isinstance(said, dict) and isinstance(follows, dict):
-        both = said.keys() & follows.keys()
-        return all(map(_agrees, map(said.get, both), map(follows.get, both)))
-    if isinstance(said, list) and isinstance(follows, list):
-        return len(said) == len(follows) and all(map(_agrees, said, follows))
-    # Where another packtool wrote the report again without this number, the number is null.
-    unknown = said is None and isinstance(follows, int | float)
-    return unknown or bool(said == follows)
 
 
 def _corpus(dataset: PackedDataset, stores: Sequence[Place]) -> Corpus:

@@ -141,13 +141,8 @@ def _facts(raw: bytes, kind: type[_Content], where: str) -> _Content:
     try:
         return from_json(raw, kind)
     except ValueError as error:
-        raise damaged_report(str(error), where) from None
-
-
-def damaged_report(why: str, where: str) -> DataError:
-    """Return the error for a `report.json` or `run.json` that packtool did not write."""
-    remedy = "run the command that made it again, with --overwrite=True"
-    return DataError("damaged-report", f"not what packtool wrote: {why}", remedy=remedy, where=where)
+        remedy = "run the command that made it again, with --overwrite=True"
+        raise DataError("damaged-report", f"not what packtool wrote: {error}", remedy=remedy, where=where) from None
 
 
 def input_entry(place: Typed) -> DatasetEntry:

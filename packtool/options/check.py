@@ -6,6 +6,7 @@ import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, TypeVar
 
 from packtool.errors import UsageError
@@ -173,6 +174,15 @@ def refuse(arguments: object, names: Iterable[str], what: str, remedy: str) -> N
     """
     for declaration in given(arguments, names):
         raise UsageError("option-not-taken", what, remedy=remedy, where=declaration.flag)
+
+
+def is_whole(value: object) -> bool:
+    """Return whether what a program gives is a whole number, NumPy's among them; True and False are none.
+
+    >>> is_whole(7), is_whole(7.0), is_whole(True)
+    (True, False, False)
+    """
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def suggest(word: str, known: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -130,6 +130,10 @@ class Plan(ABC):
     atom_offsets: I64 | None = None
     last_atom_stays: bool = False
     stages: Mapping[str, int] = field(default_factory=dict)
+
+    def facts(self) -> dict[str, Any]:
+        """Return its fields by name, for a plan of the same units."""
+        return {each.name: getattr(self, each.name) for each in fields(Plan)}
 
     @property
     def rows(self) -> int:

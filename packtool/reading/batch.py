@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.formats.kept_columns import absent
-from packtool.options.check import suggest
+from packtool.options.check import is_whole, suggest
 from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of, ranges
 from packtool.reading.column_fields import PREFIX, Values, columns_in, require_columns
 
@@ -65,7 +65,7 @@ class Batch(TypedDict, total=False):
     source: npt.NDArray[np.int32]
 
 
-class Field(NamedTuple):
+class BatchField(NamedTuple):
     """What is known of a field of a batch."""
 
     dtype: type[np.generic]  # of its values
@@ -76,21 +76,21 @@ class Field(NamedTuple):
     )
 
 
-KNOWN: Mapping[str, Field] = {
-    "input_ids": Field(np.int64, "tokens", "tokens"),
-    "labels": Field(np.int64, "tokens", "targets"),
-    "position_ids": Field(np.int64, "tokens", "sequences"),
-    "document_ids": Field(np.int32, "tokens", "sequences"),
-    "cu_seqlens": Field(np.int32, "bounds", "sequences"),
-    "max_seqlen": Field(np.int64, "number", "sequences"),
-    "cu_seqlens_padded": Field(np.int32, "bounds", "multiples"),
-    "max_seqlen_padded": Field(np.int64, "number", "multiples"),
-    "loss_mask": Field(np.float32, "tokens", "targets", default=False),
+KNOWN: Mapping[str, BatchField] = {
+    "input_ids": BatchField(np.int64, "tokens", "tokens"),
+    "labels": BatchField(np.int64, "tokens", "targets"),
+    "position_ids": BatchField(np.int64, "tokens", "sequences"),
+    "document_ids": BatchField(np.int32, "tokens", "sequences"),
+    "cu_seqlens": BatchField(np.int32, "bounds", "sequences"),
+    "max_seqlen": BatchField(np.int64, "number", "sequences"),
+    "cu_seqlens_padded": BatchField(np.int32, "bounds", "multiples"),
+    "max_seqlen_padded": BatchField(np.int64, "number", "multiples"),
+    "loss_mask": BatchField(np.float32, "tokens", "targets", default=False),
 }
 """The fields that a batch of a dataset may have."""
 
 
-def _fields(holds: Callable[[Field], bool]) -> tuple[str, ...]:
+def _fields(holds: Callable[[BatchField], bool]) -> tuple[str, ...]:
     """List the names of the fields for which something holds, in the order of the table."""
     return tuple(name for name, field in KNOWN.items() if holds(field))
 
@@ -295,8 +295,7 @@ def require_room(documents: Any) -> None:
     Raises:
         UsageError: not None, and not a whole number from 1.
     """
-    whole = isinstance(documents, int | np.integer) and not isinstance(documents, bool)
-    if documents is not None and not (whole and documents > 0):
+    if documents is not None and not (is_whole(documents) and documents > 0):
         what, remedy = f"{documents!r} is not a number of documents", "give 1 or more, or leave it out"
         raise UsageError("bad-option", what, remedy=remedy, where="pad_cu_seqlens")
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from packtool.blending.blend import Blend
 from packtool.errors import UsageError
 from packtool.formats.manifest import input_names, read_report
+from packtool.options.check import is_whole
 from packtool.planning.plan import I64, Segments, cut_off
 from packtool.reading.batch import (
     FIELDS,
@@ -255,7 +256,7 @@ class _OpenedDataset:
         """Open the same dataset in the order of an epoch; `options` as in `Epoch`."""
         seed = self.manifest.seed if seed is None else seed
         for where, value, bits in (("epoch", number, 32), ("seed", seed, 64)):
-            if not isinstance(value, int | np.integer) or not 0 <= value < 1 << bits:
+            if not is_whole(value) or not 0 <= value < 1 << bits:
                 remedy = f"give a whole number from 0 to {(1 << bits) - 1}"
                 raise UsageError("bad-option", f"{value!r} is out of range", remedy=remedy, where=where)
         return open_recipe(replace(self.recipe, epoch=Epoch(int(number), int(seed), **options)))

@@ -17,7 +17,7 @@ from packtool.blending.blend import Blend, WrittenSource, weights_of
 from packtool.blending.dealing import Dealing
 from packtool.blending.schedule import Exhausted, Schedule, Stage
 from packtool.errors import UsageError
-from packtool.options.check import suggest
+from packtool.options.check import is_whole, suggest
 from packtool.planning.plan import I64
 from packtool.reading.blend_schedule import Extent, check_limits, require_rows, schedule_of
 from packtool.reading.epochs import Source
@@ -181,7 +181,7 @@ class BlendOrder:
             UsageError: an unknown source, or one without rows; the run has no next block; a source has fewer rows than
                 the run would take.
         """
-        if not isinstance(ramp_rows, int | np.integer) or isinstance(ramp_rows, bool) or ramp_rows < 0:
+        if not is_whole(ramp_rows) or ramp_rows < 0:
             what, remedy = f"{ramp_rows!r} is no whole number from 0", "give 0 or more"
             raise UsageError("bad-option", what, remedy=remedy, where="ramp_rows")
         for name in weights:

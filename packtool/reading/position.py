@@ -5,9 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-import numpy as np
-
 from packtool.errors import UsageError
+from packtool.options.check import is_whole
 from packtool.reading.order import Order
 from packtool.warnings import warn
 
@@ -187,7 +186,6 @@ class Position:
 
 def _require_number(value: Any, where: str) -> None:
     """Refuse what is no whole number from 0; True and False are none."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < 0:
+    if not is_whole(value) or value < 0:
         what = f"{value!r} is no whole number from 0"
         raise UsageError("bad-option", what, remedy="give 0 or more", where=where)

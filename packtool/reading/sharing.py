@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from packtool.errors import UsageError
+from packtool.options.check import is_whole
 from packtool.planning.plan import I64
 from packtool.planning.shuffling.balance import STEP, TURN, dealt_in
 
@@ -64,7 +65,8 @@ class Sharing:
     fill: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.rank < self.world_size:
+        whole = is_whole(self.rank) and is_whole(self.world_size)
+        if not whole or not 0 <= self.rank < self.world_size:
             what = f"{self.rank} is not a rank of {self.world_size}"
             raise UsageError("bad-option", what, remedy="give a rank from 0", where="rank")
         if self.balance not in (None, STEP, TURN):
@@ -148,8 +150,7 @@ def require_size(value: Any, where: str) -> None:
     Raises:
         UsageError: it is something else; True is, too.
     """
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if value is None or (whole and value > 0):
+    if value is None or (is_whole(value) and value > 0):
         return
     what = f"{value!r} is not a positive whole number"
     raise UsageError("bad-option", what, remedy="give 1 or more", where=where)

@@ -17,6 +17,7 @@ import numpy as np
 
 from packtool.blending.blend import Blend, WrittenSource, names_blend
 from packtool.errors import UsageError
+from packtool.options.check import is_whole
 from packtool.places.typed import Typed, places_of
 from packtool.planning.plan import I64, by_value
 from packtool.reading.batch import Batch, check_options, make_batch
@@ -93,7 +94,7 @@ class Stream:
         **options: Any,
     ) -> None:
         check_options(options, Stream, make_batch)
-        if not isinstance(epochs, int | np.integer) or isinstance(epochs, bool) or epochs < 1:
+        if not is_whole(epochs) or epochs < 1:
             raise UsageError("bad-option", f"{epochs} is out of range", remedy="give 1 or more", where="epochs")
         caching = CacheOptions(cache, cache_bytes, fetch)
         self.blend = blend_of(source)

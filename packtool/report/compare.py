@@ -32,7 +32,7 @@ from packtool.planning.packing import STRATEGIES, PackOptions, Strategy, check, 
 from packtool.planning.packing.strategy import mixes
 from packtool.planning.plan import I64, Ints, Plan, Segments, distinct
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
-from packtool.planning.shuffling.permutation import COMPARED, keys
+from packtool.planning.shuffling.permutation import Purpose, keys
 from packtool.report import dataset_report
 from packtool.report.types import Comparison, StrategyOptions, Timing, Trial
 from packtool.report.verdict import advise, verdicts
@@ -205,7 +205,7 @@ def drawn(documents: int, count: int) -> I64:
     True
     """
     bounds = np.arange(count + 1) * documents // count
-    draws = keys(DEFAULT_SEED, COMPARED, 0, 0, count) % np.diff(bounds).astype(np.uint64)
+    draws = keys(DEFAULT_SEED, Purpose.COMPARED, 0, 0, count) % np.diff(bounds).astype(np.uint64)
     return bounds[:-1] + draws.astype(np.int64)
 
 

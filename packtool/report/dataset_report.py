@@ -13,7 +13,7 @@ import numpy as np
 
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import Choice, ChosenSource, DatasetEntry, PackedManifest, Shuffle
-from packtool.places.typed import Typed, place_of
+from packtool.places.typed import Typed
 from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.mixing import BatchShares
@@ -25,7 +25,6 @@ from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import PackOptions
 from packtool.planning.plan import I64, PADDING, Ints, Plan, Segments, offsets_of
 from packtool.report.types import (
-    SCHEMA_VERSION,
     BucketFigures,
     DocumentsBin,
     LengthBin,
@@ -36,7 +35,6 @@ from packtool.report.types import (
     SampleSegment,
     StrategyOptions,
 )
-from packtool.report.written import figures
 
 _QUANTILES = {"p01": 0.01, "p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99}
 _BARS = 32  # bars of a histogram, at most
@@ -116,22 +114,15 @@ def stages_of(plans: Sequence[Plan]) -> dict[str, int]:
 
 
 def read_report(place: Typed, manifest: PackedManifest) -> PackedReport:
-    """Read the contents of a packed dataset's `report.json`; figures that its packtool did not write are absent.
+    """Read the contents of a packed dataset's `report.json`.
 
     Args:
-        manifest: what it says, too, is taken from here: strategy, options, order, ledger and choice.
+        manifest: what it says, too, is taken from here: it may be that of the same rows in another order.
 
     Raises:
         DataError: it is missing, or not what was written.
     """
-    written = manifests.read_report(place, manifest.report, dict[str, Any])
-    if written.get("schema_version") != SCHEMA_VERSION:
-        written = {}  # its names may mean something else
-    try:
-        report = figures(written, PackedReport)
-    except ValueError as error:
-        where = place_of(place).where(manifest.report.name)
-        raise manifests.damaged_report(str(error), where) from None
+    report = manifests.read_report(place, manifest.report, PackedReport)
     choice = None
     if manifest.choice is not None:
         choice = manifest.choice.options

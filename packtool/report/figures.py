@@ -1,9 +1,8 @@
-"""Write figures, the same in the terminal, on pages and in sentences. A figure that is not known, NaN, is a dash."""
+"""Write figures, the same in the terminal, on pages and in sentences. A figure that is not known is a dash."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isnan
 from typing import Any
 
 from packtool.formats.schema import Shuffle
@@ -15,11 +14,9 @@ UNKNOWN = "–"
 def count(value: float) -> str:
     """Write a whole number with separators.
 
-    >>> count(1234567), count(float("nan"))
-    ('1,234,567', '–')
+    >>> count(1234567)
+    '1,234,567'
     """
-    if isnan(value):
-        return UNKNOWN
     return f"{value:,.0f}"
 
 
@@ -29,7 +26,7 @@ def short(value: float) -> str:
     >>> short(7), short(1234), short(12345678), short(9_999_999_999)
     ('7', '1,234', '12.3M', '10.0G')
     """
-    if isnan(value) or abs(value) < 10_000:
+    if abs(value) < 10_000:
         return count(value)
     suffixes = iter("kMGTP")
     while True:
@@ -45,8 +42,6 @@ def percent(value: float) -> str:
     >>> percent(0.1234), percent(0.0), percent(0.00001), percent(0.99999), percent(1.0)
     ('12.34%', '0', '<0.01%', '>99.99%', '100%')
     """
-    if isnan(value):
-        return UNKNOWN
     if value == 0:
         return "0"
     if value == 1:
@@ -77,8 +72,6 @@ def decimal(value: float) -> str:
     >>> decimal(60.0), decimal(0.39702)
     ('60', '0.397')
     """
-    if isnan(value):
-        return UNKNOWN
     return f"{value:,.4f}".rstrip("0").rstrip(".")
 
 
@@ -88,8 +81,6 @@ def times(value: float) -> str:
     >>> times(1.5)
     '1.50×'
     """
-    if isnan(value):
-        return UNKNOWN
     return f"{number(value)}×"
 
 

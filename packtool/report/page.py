@@ -30,7 +30,6 @@ from packtool.report.types import (
     Verdict,
 )
 from packtool.report.verdict import Judgement, judge
-from packtool.report.written import has_all
 from packtool.support.sizes import plural
 
 _TILES = (*("padding_ratio", "cut_fitting_ratio", "dropped_ratio", "repeated_ratio", "mean_context"), "steps_per_epoch")
@@ -179,7 +178,7 @@ def _dataset_sections(report: MeasuredReport) -> Iterator[str]:
         title = f"Rows of {count(_tokens_in(report.sample_rows[0]))} tokens, evenly spread"
         drawings.append(figure(title, charts.row_picture(title, report.sample_rows), caption, charts.picture_legend()))
     inputs = list(map(section, tables.source_tables(report)))
-    if len(report.sources) > 1 and "mix" in (report.choice or {}) and has_all(report.sources):
+    if len(report.sources) > 1 and "mix" in (report.choice or {}):
         drawings.append(_mixture_figure(report.sources))
     yield grid(drawings)
     if metrics is None:

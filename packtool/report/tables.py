@@ -28,7 +28,6 @@ from packtool.report.types import (
     Trial,
 )
 from packtool.report.verdict import cuts_too_much, degenerate, pads_too_much
-from packtool.report.written import has_all
 from packtool.support.sizes import plural
 
 Item = TypeVar("Item")
@@ -108,7 +107,7 @@ def _best(column: TableColumn[Item], rivals: Sequence[Item]) -> float | None:
 
 def _cell(column: TableColumn[Item], row: Item, best: float | None) -> Cell:
     value = column.of(row)
-    if value is None or not has_all(value):
+    if value is None:
         return Cell(UNKNOWN, None, False, column.bad(row))
     figure = value if isinstance(value, int | float) else None
     return Cell(column.write(value), figure, best is not None and value == best, column.bad(row))

@@ -34,7 +34,7 @@ from packtool.report.types import (
     Verdict,
 )
 from packtool.report.verdict import judge
-from packtool.report.written import figures
+from packtool.support.decoding import from_plain
 from packtool.support.sizes import plural, show_bytes
 
 AnyReport = TypeVar("AnyReport", bound=Report)
@@ -85,7 +85,7 @@ def print_answer(report: Report, console: Console, page: Path | str | None = Non
 
 def _visible(report: AnyReport) -> AnyReport:
     """Return a report whose texts can't command a terminal: names of files and sources are whatever somebody chose."""
-    return figures(_escaped(msgspec.to_builtins(report)), type(report))
+    return from_plain(_escaped(msgspec.to_builtins(report)), type(report))
 
 
 def _escaped(value: Any) -> Any:

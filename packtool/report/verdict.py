@@ -17,7 +17,6 @@ from packtool.planning.metrics.summary import Metrics
 from packtool.planning.packing import STRATEGIES
 from packtool.report.figures import count, number, percent, times, times_random
 from packtool.report.types import Advice, ChosenStrategy, PackedReport, Trial, Verdict
-from packtool.report.written import has_all
 from packtool.support.sizes import plural
 
 WASTE = 0.02
@@ -429,11 +428,9 @@ class Judgement(NamedTuple):
 
 
 def judge(report: PackedReport) -> list[Judgement]:
-    """Interpret the figures of a packed dataset; nothing if boundaries or figures are unknown, or without documents."""
+    """Interpret the figures of a packed dataset; nothing if boundaries are unknown, or without documents."""
     metrics = report.metrics
     if metrics is None or not metrics.documents or not report.ledger.output:
-        return []
-    if not has_all([metrics, report.buckets, report.neighbours]):
         return []
     judgements = [_judge_waste(report, metrics), _judge_cuts(metrics), *_judge_mixing(report)]
     if report.neighbours is not None:

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 import torch
 import torch.distributed
-from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 from packtool.blending.blend import Blend
-from packtool.errors import UsageError
+from packtool.errors import PacktoolError, UsageError
 from packtool.reading.batch import IGNORED, check_options, make_batch
 from packtool.reading.batches import GlobalBatches
 from packtool.reading.column_fields import Names
@@ -34,6 +34,7 @@ from packtool.reading.raw_batch import RawBatch
 from packtool.reading.sharing import MicroBatch
 from packtool.reading.stream import LENGTH, Stream
 from packtool.torch.labels import KINDS
+from packtool.torch.launched import rank_and_world_size, require_known
 from packtool.torch.mesh import data_rank
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class Loader:
         shuffle: each epoch in its own order, computed; else in stored order.
         seed: of these orders; by default the seed that the dataset was packed or shuffled with.
         rank, world_size: of this process; by default as in `torch.distributed` when a loop begins, or, if that is not
-            initialised, the variables RANK and WORLD_SIZE, which torchrun sets.
+            initialised, the variables RANK and WORLD_SIZE, which torchrun sets. A loop in one of several processes of
+            srun or mpirun that has neither is refused.
         mesh: in place of rank and world_size, the device mesh that the model lies on: ranks that hold one model
             together get the same rows, as of `packtool.torch.mesh.data_rank`.
         drop_last: leave out rows that fill no global batch; `left_out` counts them. Otherwise the last global batch is
@@ -161,22 +163,24 @@ class Loader:
             self._workers |= {"multiprocessing_context": multiprocessing_context, "prefetch_factor": prefetch_factor}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        self._settle()
+        self._settle_for_good()
         _keep_memory()
         # Workers read ahead, so the state follows the batches that come out, not the batches that workers begin.
         position = self.sampler.position
         returned, sent = tee(self.sampler.begin())
         generation = position.generation
         if self._workers["num_workers"]:
-            alone = (micro_batch for (micro_batch,) in self.sampler.grouped(sent, 0))
-            # Type: ignore[arg-type,unused-ignore].
-            batches = DataLoader(self._samples, batch_sampler=alone, collate_fn=collate, **self._workers)
+            alone: Any = (micro_batch for (micro_batch,) in self.sampler.grouped(sent, 0))
+            sending = _SendingErrors(self._samples)
+            batches = DataLoader(sending, batch_sampler=alone, collate_fn=collate, **self._workers)
         else:
             read = _ReadAhead(self._samples, self.sampler.grouped(sent, self._samples.rows_ahead))
             batches = DataLoader(read, batch_size=None, collate_fn=collate, **self._workers)
         targets = counted = 0  # of the global batch that ends before this sample
         for batch, micro_batch in zip(batches, returned, strict=True):
             position.require_unmoved(generation)
+            if isinstance(batch, PacktoolError):
+                raise batch
             if micro_batch.filled:
                 ignore_last(batch, micro_batch.filled)
             if self.counts_targets:
@@ -190,7 +194,7 @@ class Loader:
 
     def __len__(self) -> int:
         """Count the batches that this rank gets in a pass."""
-        self._settle()
+        self._settle_for_good()
         return len(self.sampler)
 
     def __repr__(self) -> str:
@@ -215,7 +219,7 @@ class Loader:
     @property
     def remaining(self) -> int:
         """Batches that this rank has yet to get in this pass."""
-        self._settle()
+        self._settle_for_good()
         return self.sampler.remaining
 
     @property
@@ -290,12 +294,18 @@ class Loader:
 
     def _settle(self) -> None:
         """Take the rank that this process has by now, if no rank was given: a loader may be made before it is known."""
-        rank, world_size = _rank_and_world_size()
+        rank, world_size = rank_and_world_size()
         if self._rank is not None:
             rank = self._rank
         if self._world_size is not None:
             world_size = self._world_size
         self.sampler.settle(rank, world_size)
+
+    def _settle_for_good(self) -> None:
+        """Take the rank that this process has, before anything is said or read that depends on it."""
+        if self._rank is None or self._world_size is None:
+            require_known()
+        self._settle()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state for a checkpoint: one text, by the key "packtool". It is the same on every rank."""
@@ -320,16 +330,6 @@ def _keep_memory() -> None:
     by page takes longer than making a batch. So a large piece is freed once, to which nothing was written.
     """
     np.empty(_FREED_ONCE, np.uint8)
-
-
-def _rank_and_world_size() -> tuple[int, int]:
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_rank(), torch.distributed.get_world_size()
-    given = [os.environ.get(name, default) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1"))]
-    if not all(value.isdecimal() for value in given):
-        what, remedy = f"{' of '.join(given)} is not a rank", "set both to numbers, or give rank and world_size"
-        raise UsageError("bad-option", what, remedy=remedy, where="RANK, WORLD_SIZE")
-    return int(given[0]), int(given[1])
 
 
 class Samples(Stream):
@@ -364,6 +364,22 @@ class Samples(Stream):
             end_with_parent()
             self._watched = True
         return Parcel(read, self.options)
+
+
+class _SendingErrors(Dataset[Any]):  # type: ignore[misc,unused-ignore]
+    """Samples in a worker, which sends an error of packtool in place of a batch.
+
+    PyTorch makes an error of the text of a traceback, by an `__init__` with one argument, so it would be another error.
+    """
+
+    def __init__(self, samples: Samples) -> None:
+        self._samples = samples
+
+    def __getitems__(self, micro_batch: MicroBatch) -> Mapping[str, Any] | PacktoolError:
+        try:
+            return self._samples.__getitems__(micro_batch)
+        except PacktoolError as error:
+            return error
 
 
 class _ReadAhead(IterableDataset[Mapping[str, Any]]):  # type: ignore[misc,unused-ignore]

@@ -11,6 +11,7 @@ import torch
 
 from packtool.blending.blend import Blend
 from packtool.errors import UsageError
+from packtool.options.check import is_whole
 from packtool.reading.batch import OF_TOKENS
 from packtool.reading.sources import require_one_tokenizer
 from packtool.reading.stream import blend_of
@@ -123,7 +124,7 @@ class ValidationLoader:
         batches, most = self._batches, len(loader)
         if batches is None:
             return most
-        if not isinstance(batches, int) or isinstance(batches, bool) or batches < 1:
+        if not is_whole(batches) or batches < 1:
             raise _bad(
                 f"{batches!r} is not a number of batches", "give 1 or more, or leave it out for all rows", "batches"
             )
@@ -174,7 +175,8 @@ def _shape_of(batch: Mapping[str, Any]) -> torch.Size:
     """Return the rows and the tokens in a row of a batch, which has a field of this shape."""
     for name in OF_TOKENS:
         if name in batch:
-            return batch[name].shape
+            tensor: torch.Tensor = batch[name]
+            return tensor.shape
     raise AssertionError
 
 

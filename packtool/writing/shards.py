@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,18 +46,36 @@ class Note(msgspec.Struct, frozen=True):
     tally: TallyCounts | None
 
 
+@dataclass(frozen=True)
+class Shards:
+    """What the shards of a dataset hold, and how large they are."""
+
+    lengths: Ints | None  # of every document, EOS included; None if segments are not known, so that nothing is counted
+    shard_tokens: int  # a shard closes before it would exceed this many tokens (but holds at least one row)
+    multiple: int  # pieces begin at multiples of this many tokens
+    with_segments: bool  # write the segment table
+    with_tokens: bool  # write the tokens, and their loss
+
+    def rows_of(self, plan: Plan, number: int) -> tuple[int, int]:
+        """Return the rows ``first:last`` of a shard."""
+        step = rows_per_shard(plan, self.shard_tokens)
+        return number * step, min((number + 1) * step, plan.rows)
+
+    def tally(self, plan: Plan) -> Tally | None:
+        """Return an empty tally of rows of a plan; None if they can't be counted."""
+        if self.lengths is None:
+            return None
+        return Tally(self.lengths, plan.sequence_length, self.multiple)
+
+
 def write_shards(
     output: Output,
     sources: Sequence[UnitSource],
     shuffles: Sequence[AtomShuffle | None],
-    lengths: Ints | None,
+    shards: Shards,
     budget: Budget,
     *,
     by_length: bool,
-    shard_tokens: int,
-    multiple: int,
-    with_segments: bool,
-    with_tokens: bool,
     checked: Iterable[MappedFile],
     label: str,
     quiet: bool,
@@ -68,13 +86,9 @@ def write_shards(
         sources: sources of the buckets' units. The tokens of a source that exceeds the budget move twice; the bytes of
             the shards do not depend on it.
         shuffles: shuffles of the sources' atoms; None keeps their order.
-        lengths: of every document, EOS included; None if segments are not known, so that nothing is counted.
+        shards: what they hold.
         budget: memory and engine.
         by_length: each bucket has a directory, named after its row length.
-        shard_tokens: a shard closes before it would exceed this many tokens (but holds at least one row).
-        multiple: pieces begin at multiples of this many tokens.
-        with_segments: write the segment table.
-        with_tokens: write the tokens, and their loss.
         checked: input files to hash meanwhile; empty to trust the input.
         label: of the progress bar.
 
@@ -84,114 +98,119 @@ def write_shards(
     Raises:
         DataError: an input file differs from its entry in the manifest; nothing that was made of it is kept.
     """
+    check = InputCheck(checked, engine=budget.engine, work=output.scratch)
+    work = tokens = 0
+    for source, shuffle in zip(sources, shuffles, strict=True):
+        work += source.row_bytes
+        if _moves_twice(source, shuffle, shards, budget):
+            work += source.row_bytes
+        tokens += source.row_bytes // source.dtype.itemsize
+    buckets: list[Bucket] = []
+    tallies: list[Tally] = []
+    with Progress(work, label, tokens=tokens, quiet=quiet) as bar, check:
+        run = _Run(output, shards, budget, check, bar.advance)
+        for source, shuffle in zip(sources, shuffles, strict=True):
+            directory = ""
+            if by_length:
+                directory = bucket_directory(source.plan.sequence_length)
+            notes = run.notes(source, shuffle, directory)
+            buckets.append(_bucket(source.plan, directory, [note.shard for note in notes]))
+            tally = shards.tally(source.plan)
+            if tally is not None:
+                tallies.append(_total(tally, notes))
+        check.require_sound()
+    return buckets, tallies
 
-    def write(source: UnitSource, shuffle: AtomShuffle | None) -> tuple[Bucket, Tally | None]:
-        plan, engine = source.plan, budget.engine
-        directory = bucket_directory(plan.sequence_length) if by_length else ""
-        pieces = Pieces(output, _joined("shard", directory), Note, lambda note: note.shard.files, directory)
-        shards = range(-(-plan.rows // rows_per_shard(plan, shard_tokens)))
-        complete = len(pieces.recorded(shards)) == len(shards)
-        in_memory = budget.holds(source) or (not with_tokens and source.index_bytes <= budget.memory)
-        with nullcontext(IN_MEMORY) if in_memory else temporary_arrays(output.scratch) as arrays:
-            if complete or moves_once(source, shuffle):
-                rows = _moved_once(source, shuffle, arrays, with_tokens=with_tokens, sparing=not budget.holds(source))
-            else:
+
+def _moves_twice(source: UnitSource, shuffle: AtomShuffle | None, shards: Shards, budget: Budget) -> bool:
+    """Return whether the tokens of a source move to partitions on disk first, and from there to their place."""
+    return shards.with_tokens and shuffle is not None and not budget.holds(source)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What writing a bucket needs beside its source."""
+
+    output: Output
+    shards: Shards
+    budget: Budget
+    check: InputCheck
+    advance: Callable[[int], object]  # counts bytes that were moved
+
+    def notes(self, source: UnitSource, shuffle: AtomShuffle | None, directory: str) -> list[Note]:
+        """Write the rows of a source to shards in a directory of the output, and return the notes of the shards."""
+        plan, engine = source.plan, self.budget.engine
+        pieces = Pieces(self.output, _joined("shard", directory), Note, lambda note: note.shard.files, directory)
+        numbers = range(-(-plan.rows // rows_per_shard(plan, self.shards.shard_tokens)))
+        complete = len(pieces.recorded(numbers)) == len(numbers)
+        with self._arrays(source) as arrays:
+            if _moves_twice(source, shuffle, self.shards, self.budget) and not complete:
                 assert shuffle is not None
-                rows = _moved_twice(output, directory, source, shuffle, arrays, budget, check, bar.advance)
-            task = WriteShard(
-                rows=rows,
-                lengths=lengths,
-                dtype=source.dtype,
-                shard_tokens=shard_tokens,
-                multiple=multiple,
-                with_segments=with_segments,
-                with_tokens=with_tokens,
-                delivery=output.delivery(engine).below(directory),
-            )
-            done = pieces.found(shards, engine)
+                rows = self._moved_twice(source, shuffle, directory, arrays)
+            else:
+                rows = self._moved_once(source, shuffle, arrays)
+            task = WriteShard(rows, self.shards, source.dtype, self.output.delivery(engine).below(directory))
+            done = pieces.found(numbers, engine)
             for note in done.values():
-                bar.advance(note.shard.rows * plan.sequence_length * source.dtype.itemsize)
+                self.advance(note.shard.rows * plan.sequence_length * source.dtype.itemsize)
             notes = dict(
                 pieces.run(
                     task,
-                    {number: number for number in shards},
+                    {number: number for number in numbers},
                     engine,
                     done=done,
-                    keep=check.keep,
-                    then=lambda number: rows.written(*task.rows_of(number)),
-                    on_advance=bar.advance,
-                    work=output.scratch,
+                    keep=self.check.keep,
+                    then=lambda number: rows.written(*self.shards.rows_of(plan, number)),
+                    on_advance=self.advance,
+                    work=self.output.scratch,
                 )
             )
         source.release()
-        shutil.rmtree(output.scratch / _PARTITIONS / directory, ignore_errors=True)
-        in_order = [notes[number] for number in shards]
-        return _bucket(plan, directory, [note.shard for note in in_order]), _total(task.tally(), in_order)
+        shutil.rmtree(self.output.scratch / _PARTITIONS / directory, ignore_errors=True)
+        return [notes[number] for number in numbers]
 
-    def moves_once(source: UnitSource, shuffle: AtomShuffle | None) -> bool:
-        return not with_tokens or shuffle is None or budget.holds(source)
+    def _arrays(self, source: UnitSource) -> AbstractContextManager[Arrays]:
+        """Allocate arrays as long as a source in memory, where they fit, else on disk."""
+        indices_fit = not self.shards.with_tokens and source.index_bytes <= self.budget.memory
+        if indices_fit or self.budget.holds(source):
+            return nullcontext(IN_MEMORY)
+        return temporary_arrays(self.output.scratch)
 
-    buckets = list(zip(sources, shuffles, strict=True))
-    work = 0
-    for source, shuffle in buckets:
-        work += source.row_bytes
-        if not moves_once(source, shuffle):
-            work += source.row_bytes
-    tokens = sum(source.row_bytes // source.dtype.itemsize for source in sources)
-    check = InputCheck(checked, engine=budget.engine, work=output.scratch)
-    with Progress(work, label, tokens=tokens, quiet=quiet) as bar, check:
-        written = [write(*bucket) for bucket in buckets]
-        check.require_sound()
-    return [bucket for bucket, _ in written], [tally for _, tally in written if tally is not None]
+    def _moved_once(self, source: UnitSource, shuffle: AtomShuffle | None, arrays: Arrays) -> PlannedRows:
+        """Return rows whose tokens are read in their final order, or stay where they are."""
+        order = None
+        if shuffle is not None:
+            order = shuffle.order(arrays)
+        if self.shards.with_tokens:
+            return OrderedRows(source, order, sparing=not self.budget.holds(source), arrays=arrays)
+        if isinstance(source.plan, StoredPlan):
+            source.plan.prepare(arrays)  # now, before several threads read
+        return RowsWithoutTokens(source.plan, order, arrays, None if source.loss is None else source)
 
-
-def _moved_once(
-    source: UnitSource, shuffle: AtomShuffle | None, arrays: Arrays, *, with_tokens: bool, sparing: bool
-) -> PlannedRows:
-    """Return rows whose tokens are read in their final order, or stay where they are."""
-    order = None
-    if shuffle is not None:
-        order = shuffle.order(arrays)
-    if with_tokens:
-        return OrderedRows(source, order, sparing=sparing, arrays=arrays)
-    if isinstance(source.plan, StoredPlan):
-        source.plan.prepare(arrays)  # now, before several threads read
-    return RowsWithoutTokens(source.plan, order, arrays, None if source.loss is None else source)
-
-
-def _moved_twice(
-    output: Output,
-    directory: str,
-    source: UnitSource,
-    shuffle: AtomShuffle,
-    arrays: Arrays,
-    budget: Budget,
-    check: InputCheck,
-    progress: Callable[[int], object],
-) -> PlannedRows:
-    """Return rows whose tokens are moved to partitions on disk, and from there to their place."""
-    partitions = partition(
-        source,
-        shuffle,
-        _joined(_PARTITIONS, directory),
-        output.scratch,
-        lambda name: Pieces(output, _joined(name, directory), PartitionContents),
-        arrays=arrays,
-        budget=budget,
-        progress=progress,
-        input_check=check,
-        delivery=output.passing(budget.engine, far=budget.in_order),
-    )
-    if source.plan.atom_offsets is None:
-        return PartitionedRows(partitions, None)
-    # Where atoms differ in size, the plan lists them all; so may the order.
-    return PartitionedRows(partitions, shuffle.order(arrays))
+    def _moved_twice(self, source: UnitSource, shuffle: AtomShuffle, directory: str, arrays: Arrays) -> PlannedRows:
+        """Return rows whose tokens are moved to partitions on disk, and from there to their place."""
+        partitions = partition(
+            source,
+            shuffle,
+            _joined(_PARTITIONS, directory),
+            self.output.scratch,
+            lambda name: Pieces(self.output, _joined(name, directory), PartitionContents),
+            arrays=arrays,
+            budget=self.budget,
+            progress=self.advance,
+            input_check=self.check,
+            delivery=self.output.passing(self.budget.engine, far=self.budget.in_order),
+        )
+        if source.plan.atom_offsets is None:
+            return PartitionedRows(partitions, None)
+        # Where atoms differ in size, the plan lists them all; so may the order.
+        return PartitionedRows(partitions, shuffle.order(arrays))
 
 
-def _total(total: Tally | None, notes: Sequence[Note]) -> Tally | None:
-    """Return the tally of all rows of a bucket; None if they can't be counted."""
+def _total(total: Tally, notes: Sequence[Note]) -> Tally:
+    """Return the tally of all rows of a bucket."""
     for note in notes:  # in order: sums of shares depend on it
-        if total is not None and note.tally is not None:
+        if note.tally is not None:
             total.include(note.tally)
     return total
 
@@ -220,39 +239,24 @@ class WriteShard:
     """Writes a shard, by its number, on any worker; writing it again gives the same files."""
 
     rows: PlannedRows  # all rows of the bucket
-    lengths: Ints | None  # as in `write_shards`
+    shards: Shards
     dtype: np.dtype[Any]  # type of the tokens, or of records of tokens and loss
-    shard_tokens: int  # as in `write_shards`
-    multiple: int  # as in `write_shards`
-    with_segments: bool  # as in `write_shards`
-    with_tokens: bool  # as in `write_shards`
     delivery: Delivery  # delivery of finished files to the directory of the bucket
-
-    def rows_of(self, number: int) -> tuple[int, int]:
-        """Return the rows ``first:last`` of a shard."""
-        plan = self.rows.plan
-        step = rows_per_shard(plan, self.shard_tokens)
-        return number * step, min((number + 1) * step, plan.rows)
-
-    def tally(self) -> Tally | None:
-        """Return an empty tally; None if rows can't be counted."""
-        if self.lengths is None:
-            return None
-        return Tally(self.lengths, self.rows.plan.sequence_length, self.multiple)
 
     def __call__(self, number: int, worker: Worker) -> Note:
         """Write the shard; return it, and the counts of its rows."""
-        first, last = self.rows_of(number)
-        tally = self.tally()
+        plan = self.rows.plan
+        first, last = self.shards.rows_of(plan, number)
+        tally = self.shards.tally(plan)
         with self.delivery.attempt(f"shard-{number:05d}.") as attempt:
             with PackedShardWriter(
                 attempt,
                 number,
                 dtype=self.dtype,
                 rows=last - first,
-                sequence_length=self.rows.plan.sequence_length,
-                with_segments=self.with_segments,
-                with_tokens=self.with_tokens,
+                sequence_length=plan.sequence_length,
+                with_segments=self.shards.with_segments,
+                with_tokens=self.shards.with_tokens,
             ) as writer:
                 for segments, tokens, loss in self.rows.batches(first, last):
                     if tally is not None and segments is not None:

@@ -26,7 +26,7 @@ from packtool.formats.token_store import Corpus, TokenStore
 from packtool.options.check import checked
 from packtool.options.pack import PackArguments
 from packtool.planning import arrays as module
-from packtool.planning.shuffling.permutation import SAMPLE, SELECTION, keys
+from packtool.planning.shuffling.permutation import Purpose, keys
 from packtool.writing import array_files
 from packtool.writing.array_files import temporary_arrays
 from tests.choosing.web_and_wiki import store_of
@@ -200,7 +200,7 @@ def held_out(documents: list[Document], options: dict[str, Any]) -> Callable[[Do
 
 def sample(documents: list[Document], options: dict[str, Any]) -> None:
     """Of each length, the documents with the smallest keys."""
-    key = keys(options["seed"], SAMPLE, 0, 0, len(documents)).tolist()
+    key = keys(options["seed"], Purpose.SAMPLE, 0, 0, len(documents)).tolist()
     strata: dict[int, list[Document]] = {}
     for document in documents:
         if not document.reason:
@@ -255,7 +255,7 @@ def taken(documents: list[Document], share: tuple[Fraction, bool], options: dict
     epochs, by_documents = share
     whole, part = divmod(epochs, 1)
     left = [d for d in documents if not d.reason]
-    key = keys(options["seed"], SELECTION, 0, 0, len(documents)).tolist()
+    key = keys(options["seed"], Purpose.SELECTION, 0, 0, len(documents)).tolist()
     counts = [1 if by_documents else d.tokens for d in left]
     wanted, best, reached = part * sum(counts), 0, 0
     nearest = abs(wanted)

@@ -38,6 +38,8 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("rows", {}, {"micro_batch_size": 2.0}, "micro_batch_size: 2.0 is not a positive whole number"),
     ("rows", {}, {"batch_size": 8, "world_size": 3}, "batch_size: 8 samples can't be divided evenly among 3 ranks"),
     ("rows", {}, {"rank": 2, "world_size": 2, "batch_size": 2}, "rank: 2 is not a rank of 2"),
+    ("rows", {}, {"rank": True, "world_size": 2, "batch_size": 2}, "rank: True is not a rank of 2"),
+    ("rows", {}, {"rank": 0, "world_size": 1.5, "batch_size": 2}, "rank: 0 is not a rank of 1.5"),
     ("rows", {}, {"balance": "ranks"}, "balance: unknown balance 'ranks'. Give 'step' or 'turn'"),
     ("rows", BUCKETS, {"batch_size": 8}, "batch_size: 8 rows, but batch_tokens make 4. Give one of the two"),
     ("buckets", BUCKETS, {"batch_size": 2}, "batch_size: the dataset's batches are the global batches"),

@@ -136,7 +136,7 @@ def test_tokens_of_another_dtype_are_copies(packed: dict[str, Path]) -> None:
             assert wide[index].flags.writeable
 
 
-@pytest.mark.parametrize("value", [-1, 1.5, "1", 1 << 64])
+@pytest.mark.parametrize("value", [-1, 1.5, "1", True, 1 << 64])
 def test_epochs_and_seeds_that_make_no_sense_are_refused(packed: dict[str, Path], value: Any) -> None:
     dataset = opened(packed["rows"])
     for where, arguments in (("epoch", {"number": value}), ("seed", {"number": 1, "seed": value})):

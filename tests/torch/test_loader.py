@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -137,6 +138,38 @@ def test_before_the_process_group_rank_and_world_size_are_those_of_torchrun(
     monkeypatch.setenv("WORLD_SIZE", "two")
     with pytest.raises(UsageError, match="RANK, WORLD_SIZE: 1 of two is not a rank"):
         Loader(rows, batch_size=8)
+
+
+@pytest.mark.parametrize(
+    ("size", "rank"),
+    [
+        ("SLURM_NTASKS", "SLURM_PROCID"),
+        ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+        ("PMI_SIZE", "PMI_RANK"),
+    ],
+)
+def test_a_launcher_that_does_not_say_the_rank_is_refused_until_somebody_does(
+    size: str, rank: str, rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("RANK", "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    one = ids(Loader(rows, batch_size=8))
+    monkeypatch.setenv(size, "1")
+    assert ids(Loader(rows, batch_size=8)) == one
+    monkeypatch.setenv(size, "2")
+    monkeypatch.setenv(rank, "1")
+    said = rf"{size} is 2, and nothing says .*Set RANK=\${rank} WORLD_SIZE=\${size} for each"
+    loader = Loader(rows, batch_size=8)  # it may be made before anything is known
+    for use in (list, len, lambda each: each.remaining):
+        with pytest.raises(UsageError, match=said) as caught:
+            use(loader)
+        assert caught.value.code == "rank-unknown"
+    second = ids(Loader(rows, batch_size=8, rank=1, world_size=2))
+    with pytest.raises(UsageError, match=said):
+        len(Loader(rows, batch_size=8, rank=0))
+    for name, value in {"RANK": rank, "WORLD_SIZE": size}.items():
+        monkeypatch.setenv(name, os.environ[value])
+    assert ids(loader) == ids(Loader(rows, batch_size=8)) == second
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

@@ -12,7 +12,7 @@ from packtool.planning.packing.bins.filled import cut_documents
 from packtool.planning.packing.plans import Bins, LongRows, RowsPlan
 from packtool.planning.packing.strategy import PackOptions, Strategy
 from packtool.planning.plan import I64, Ints, Plan, index_type, offsets_of
-from packtool.planning.shuffling.permutation import FIRST_FIT_INSIDE, FIRST_FIT_ORDER, keys, permutation
+from packtool.planning.shuffling.permutation import Purpose, keys, permutation
 
 
 def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
@@ -27,7 +27,9 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     """
     sequence_length = options.row_length
     documents = cut_documents(lengths, sequence_length)
-    order = permutation(len(lengths), seed=options.seed, purpose=FIRST_FIT_ORDER).astype(index_type(len(lengths)))
+    order = permutation(len(lengths), seed=options.seed, purpose=Purpose.FIRST_FIT_ORDER).astype(
+        index_type(len(lengths))
+    )
     tails = sequence_length - documents.shortfall[order].astype(np.int64)
     order, tails = order[tails > 0], tails[tails > 0]
     bin = first_fit_in_order(tails, sequence_length)
@@ -50,7 +52,7 @@ def _grouped(bin: I64, seed: int) -> I64:
     items = len(bin)
     bin_bits = int(bin.max(initial=0)).bit_length()
     index_bits = max(1, items.bit_length())
-    packed = keys(seed, FIRST_FIT_INSIDE, 0, 0, items)
+    packed = keys(seed, Purpose.FIRST_FIT_INSIDE, 0, 0, items)
     packed >>= np.uint64(bin_bits + index_bits)  # room for the bin and the index
     packed <<= np.uint64(index_bits)
     packed |= bin.astype(np.uint64) << np.uint64(64 - bin_bits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -468,7 +468,7 @@ class RenumberedPlan(Plan):
     """
 
     def __init__(self, plan: Plan, order: Ints) -> None:
-        super().__init__(**{field.name: getattr(plan, field.name) for field in fields(Plan)})
+        super().__init__(**plan.facts())
         self._plan = plan
         self._order = order
 

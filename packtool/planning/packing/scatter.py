@@ -11,7 +11,7 @@ import numpy as np
 from packtool.planning.packing.first_fit_shuffle import first_fit_in_order
 from packtool.planning.packing.plans import RowsPlan
 from packtool.planning.plan import I64, offsets_of
-from packtool.planning.shuffling.permutation import FIRST_FIT_ORDER, permutation
+from packtool.planning.shuffling.permutation import Purpose, permutation
 
 _MOST = 1 << 17  # segments; more have enough equal sums
 _KEPT_BACK = (0, 2, 5)  # percent of the tokens
@@ -30,7 +30,7 @@ def scattered(plan: RowsPlan, seed: int) -> RowsPlan:
     if not 2 < len(length) <= _MOST:
         return plan
     place = np.empty(plan.documents, np.int64)  # of each document in the random order
-    place[permutation(plan.documents, seed=seed, purpose=FIRST_FIT_ORDER)] = np.arange(plan.documents)
+    place[permutation(plan.documents, seed=seed, purpose=Purpose.FIRST_FIT_ORDER)] = np.arange(plan.documents)
     drawn = np.argsort(place[plan.bins.document], kind="stable")  # the segments in that order
     ascending = drawn[np.argsort(length[drawn], kind="stable")]  # equal lengths stay in that order
     smallest = np.cumsum(length[ascending])

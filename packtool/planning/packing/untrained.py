@@ -9,7 +9,7 @@ hold nothing but a part of a long prompt: it costs as much as any other row, and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -167,7 +167,7 @@ class TrainedPlan(Plan):
     """
 
     def __init__(self, plan: Plan, units: KeptUnits, dropped: int, eos_omitted: int, untrained: int) -> None:
-        known = {field.name: getattr(plan, field.name) for field in fields(Plan)}
+        known = plan.facts()
         last = plan.units - 1
         known |= {
             "units": len(units.numbers),

@@ -12,7 +12,7 @@ lengths ─rounded─▶ lengths, multiples of M ─windows, strategy, join─�
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import TypeAlias, cast
@@ -236,8 +236,7 @@ class _RoundedPlan(Plan):
     """
 
     def __init__(self, plan: Plan, lengths: Ints, dropped: int, eos_omitted: int) -> None:
-        same = {field.name: getattr(plan, field.name) for field in fields(Plan)}
-        super().__init__(**{**same, "dropped": dropped, "eos_omitted": eos_omitted})
+        super().__init__(**plan.facts() | {"dropped": dropped, "eos_omitted": eos_omitted})
         self._plan = plan
         self._lengths = lengths
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
 from packtool.planning.plan import I64, Ints, Mask, index_type, offsets_of
-from packtool.planning.shuffling.permutation import SELECTION, keys, order_by
+from packtool.planning.shuffling.permutation import Purpose, keys, order_by
 
 _GROUP_BITS = 16
 
@@ -199,7 +199,7 @@ def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int, arrays: Arra
 def _drawn(kept: Mask, seed: int) -> Iterator[tuple[int, int, npt.NDArray[np.uint64]]]:
     """Yield ranges of documents ``first:last`` and the keys of the kept documents."""
     for a, b in blocks(len(kept)):
-        yield a, b, keys(seed, SELECTION, 0, a, b - a)[kept[a:b]]
+        yield a, b, keys(seed, Purpose.SELECTION, 0, a, b - a)[kept[a:b]]
 
 
 def _group(drawn: npt.NDArray[np.uint64]) -> I64:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.plan import I64, Ints, Mask, offsets_of
-from packtool.planning.shuffling.permutation import SAMPLE, keys
+from packtool.planning.shuffling.permutation import Purpose, keys
 
 U64 = npt.NDArray[np.uint64]
 TextBlocks = Callable[[], Iterator[tuple[U64, Any]]]
@@ -164,7 +164,7 @@ def sampled(lengths: Ints, kept: I64, share: Fraction, interval: int, seed: int)
     if not len(kept):
         return taken
     stratum = (np.asarray(lengths)[kept] - 1) // interval
-    drawn = keys(seed, SAMPLE, 0, 0, len(lengths))[kept]
+    drawn = keys(seed, Purpose.SAMPLE, 0, 0, len(lengths))[kept]
     order = np.lexsort((drawn, stratum))  # stratum by stratum, the smallest keys first
     del drawn  # the arrays of a large store take much of the memory that is granted
     _, sizes = np.unique(stratum, return_counts=True)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
 from packtool.planning.plan import I64, Plan
-from packtool.planning.shuffling.permutation import ATOM_ORDER, keys, permutation
+from packtool.planning.shuffling.permutation import Purpose, keys, permutation
 
 AtomKeys = Callable[[int, int], npt.NDArray[np.uint64]]
 """(first atom, number of atoms) to the keys that sort them; ties go by index. Other processes may be given it."""
@@ -42,7 +42,7 @@ class AtomShuffle:
         return self._drawn
 
     def _drawn(self, first: int, count: int) -> npt.NDArray[np.uint64]:
-        return keys(self.seed, ATOM_ORDER, self.epoch, self.first + first, count)
+        return keys(self.seed, Purpose.ATOM_ORDER, self.epoch, self.first + first, count)
 
 
 def atom_shuffles(plans: Sequence[Plan], *, seed: int, epoch: int = 0) -> list[AtomShuffle]:

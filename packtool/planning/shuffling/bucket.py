@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.planning.plan import BATCH
-from packtool.planning.shuffling.permutation import BATCH_ORDER, permutation
+from packtool.planning.shuffling.permutation import Purpose, permutation
 
 
 def require_whole_rows(lengths: Sequence[int], batch_tokens: int) -> None:
@@ -57,4 +57,4 @@ def batches(
         part["rows"] = np.minimum(size, rows - first)
         parts.append(part)
     corpus = np.concatenate(parts)
-    return corpus[permutation(len(corpus), seed=seed, epoch=epoch, purpose=BATCH_ORDER)]
+    return corpus[permutation(len(corpus), seed=seed, epoch=epoch, purpose=Purpose.BATCH_ORDER)]

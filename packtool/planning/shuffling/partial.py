@@ -14,7 +14,7 @@ import numpy as np
 from packtool.errors import UsageError
 from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.plan import I64, Ints, Plan, Segments, between, offsets_of
-from packtool.planning.shuffling.permutation import ROTATION, keys
+from packtool.planning.shuffling.permutation import Purpose, keys
 
 
 class PartialPlan(Plan):
@@ -71,7 +71,7 @@ def rotations(lanes: int, lane_tokens: int, *, seed: int, epoch: int) -> I64:
     >>> bool((drawn == rotations(8, 1000, seed=42, epoch=0)[:4]).all())
     True
     """
-    return np.array([int(key) * lane_tokens >> 64 for key in keys(seed, ROTATION, epoch, 0, lanes)], np.int64)
+    return np.array([int(key) * lane_tokens >> 64 for key in keys(seed, Purpose.ROTATION, epoch, 0, lanes)], np.int64)
 
 
 def plan(

@@ -8,6 +8,7 @@ NumPy guarantees the streams of `SeedSequence` and of its bit generators' `rando
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum, unique
 from itertools import pairwise
 
 import numpy as np
@@ -16,52 +17,45 @@ import numpy.typing as npt
 from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
 from packtool.planning.plan import I64, Ints, index_type
 
-ATOM_ORDER = 1
-"""Purpose of the keys that order atoms."""
-ROTATION = 2
-"""Purpose of the keys that draw the rotations of the partial shuffle."""
-BATCH_ORDER = 3
-"""Purpose of the keys that order batches."""
-SELECTION = 6
-"""Purpose of the keys that draw the documents of a partial pass."""
-SAMPLE = 7
-"""Purpose of the keys that draw a stratified sample."""
 
-ROW_MIX = 4
-"""Purpose of the draws that mix rows."""
-FIRST_FIT_ORDER = 5
-"""Purpose of the keys that order documents for first fit in random order."""
-FIRST_FIT_INSIDE = 8
-"""Purpose of the keys that order documents in the bins of first fit."""
-DOCUMENT_ORDER = 9
-"""Purpose of the keys that order documents before they are packed."""
-COMPARED = 10
-"""Purpose of the keys that draw the documents on which strategies are compared."""
+@unique
+class Purpose(IntEnum):
+    """What random numbers are for, so that one seed serves several independent draws. No number is ever used again."""
+
+    ATOM_ORDER = 1  # order of atoms
+    ROTATION = 2  # rotations of the partial shuffle
+    BATCH_ORDER = 3  # order of batches
+    ROW_MIX = 4  # rows that are mixed
+    FIRST_FIT_ORDER = 5  # order of documents for first fit in random order
+    SELECTION = 6  # documents of a partial pass
+    SAMPLE = 7  # documents of a stratified sample
+    FIRST_FIT_INSIDE = 8  # order of documents in the bins of first fit
+    DOCUMENT_ORDER = 9  # order of documents before they are packed
+    COMPARED = 10  # documents on which strategies are compared
+
 
 _PER_COUNT = 4  # Philox yields four 64-bit numbers for each step of its counter.
 
 
-def stream(seed: int, purpose: int, *place: int) -> np.random.Philox:
+def stream(seed: int, purpose: Purpose, *place: int) -> np.random.Philox:
     """Make the bit generator of one purpose at one place, such as an epoch; independent of all others.
 
     Args:
         seed: 0 or more, below 2^64.
-        purpose: what the numbers are for, so that one seed serves several independent draws.
         place: numbers of 0 or more, as many for every place of a purpose.
     """
     return np.random.Philox(np.random.SeedSequence(seed, spawn_key=(purpose, *place)))
 
 
-def keys(seed: int, purpose: int, epoch: int, first: int, count: int) -> npt.NDArray[np.uint64]:
+def keys(seed: int, purpose: Purpose, epoch: int, first: int, count: int) -> npt.NDArray[np.uint64]:
     """Draw the 64-bit keys of `count` atoms from atom `first`.
 
     Args:
         seed: 0 or more, below 2^64.
-        purpose: what the keys are for, so that one seed serves several independent draws.
         epoch: 0 or more, below 2^32.
 
-    >>> whole = keys(42, ATOM_ORDER, 0, 0, 10)
-    >>> bool((keys(42, ATOM_ORDER, 0, 3, 5) == whole[3:8]).all())
+    >>> whole = keys(42, Purpose.ATOM_ORDER, 0, 0, 10)
+    >>> bool((keys(42, Purpose.ATOM_ORDER, 0, 3, 5) == whole[3:8]).all())
     True
     """
     generator = stream(seed, purpose, epoch)
@@ -72,7 +66,13 @@ def keys(seed: int, purpose: int, epoch: int, first: int, count: int) -> npt.NDA
 
 
 def permutation(
-    atoms: int, *, seed: int, epoch: int = 0, purpose: int = ATOM_ORDER, first: int = 0, arrays: Arrays = IN_MEMORY
+    atoms: int,
+    *,
+    seed: int,
+    epoch: int = 0,
+    purpose: Purpose = Purpose.ATOM_ORDER,
+    first: int = 0,
+    arrays: Arrays = IN_MEMORY,
 ) -> I64:
     """Draw a uniform permutation of ``range(atoms)``: the atom at each place of the new order.
 
@@ -136,7 +136,9 @@ def document_order(
     documents = order if isinstance(order, int) else len(order)
     out: Ints = arrays.empty(documents, index_type(documents))
     for first, last in pairwise(sorted({0, *ends, documents})):
-        places = permutation(last - first, seed=seed, epoch=epoch, purpose=DOCUMENT_ORDER, first=first, arrays=arrays)
+        places = permutation(
+            last - first, seed=seed, epoch=epoch, purpose=Purpose.DOCUMENT_ORDER, first=first, arrays=arrays
+        )
         for a, b in blocks(last - first):
             lying = places[a:b] + first
             out[first + a : first + b] = lying if isinstance(order, int) else order[lying]

@@ -127,7 +127,7 @@ class SpanReader:
         for batch in batches:
             batch.progress = batch.bytes
             if format.plain:
-                batch.columns = [[None] * len(batch.documents) for _ in self._fields.columns]
+                batch.columns = [[None] * len(batch.documents)] * len(self._fields.columns)
             if file.compression:
                 batch.progress, before = stream.consumed - before, stream.consumed
             yield batch

@@ -66,7 +66,7 @@ def _is_bytes(kind: Any) -> bool:
 def _is_text(kind: Any) -> bool:
     from pyarrow import types
 
-    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return any(check(kind) for check in (types.is_string, types.is_large_string, types.is_string_view))
 
 
 def _like(kind: Any) -> Any:
@@ -74,7 +74,7 @@ def _like(kind: Any) -> Any:
     from pyarrow import types
 
     if types.is_struct(kind):
-        return {field.name: _like(field.type) for field in kind}
+        return _row_like(kind)
     if types.is_nested(kind) and hasattr(kind, "value_type"):
         return [_like(kind.value_type)]
     if _is_text(kind):
@@ -82,6 +82,14 @@ def _like(kind: Any) -> Any:
     if _is_bytes(kind):
         return b""
     return 0
+
+
+def _row_like(schema: Iterable[Any]) -> dict[str, Any]:
+    """Return an object such as those with these fields."""
+    row = {}
+    for field in schema:
+        row[field.name] = _like(field.type)
+    return row
 
 
 def first_row(schema: Any, batches: Iterable[Any]) -> dict[str, Any] | None:
@@ -95,8 +103,7 @@ def first_row(schema: Any, batches: Iterable[Any]) -> dict[str, Any] | None:
     try:
         for batch in batches:
             if len(batch):
-                row = {field.name: _like(field.type) for field in schema}
-                return row | row_of(pa.Table.from_batches([batch.slice(0, 1)]))
+                return _row_like(schema) | row_of(pa.Table.from_batches([batch.slice(0, 1)]))
     except (pa.ArrowException, UnicodeDecodeError):
         pass  # reading it will tell
     return None

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.planning.shuffling.permutation import FIRST_FIT_ORDER, permutation
+from packtool.planning.shuffling.permutation import Purpose, permutation
 from tests.examples import examples
 from tests.planning.packing import oracles
 from tests.planning.packing.cases import cases
@@ -13,7 +13,7 @@ from tests.planning.packing.tokens import bins_of, one, render
 def in_random_order(lengths: list[int], size: int, seed: int) -> list[list[oracles.Piece]]:
     """First fit of chunks, whole rows first, then what is left of each document in the order of its key."""
     chunks = oracles.chunks(lengths, size)
-    order = permutation(len(lengths), seed=seed, purpose=FIRST_FIT_ORDER).tolist()
+    order = permutation(len(lengths), seed=seed, purpose=Purpose.FIRST_FIT_ORDER).tolist()
     tails = {document: (document, start, length) for document, start, length in chunks if length < size}
     bins: list[list[oracles.Piece]] = []
     for chunk in [chunk for chunk in chunks if chunk[2] == size] + [tails[each] for each in order if each in tails]:
@@ -36,7 +36,7 @@ def test_item_by_item(case, seed):
 
 def test_by_hand():
     lengths = [5, 6, 3, 2, 9]
-    assert permutation(5, seed=7, purpose=FIRST_FIT_ORDER).tolist() == [2, 4, 0, 3, 1]
+    assert permutation(5, seed=7, purpose=Purpose.FIRST_FIT_ORDER).tolist() == [2, 4, 0, 3, 1]
     only = one("first-fit-shuffle", lengths, sequence_length=8, seed=7)
     assert render(only, lengths) == [
         "e0 e1 e2 e3 e4 e5 e6 e7",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from packtool.planning.packing.first_fit_shuffle import first_fit_in_order
 from packtool.planning.packing.scatter import scattered
-from packtool.planning.shuffling.permutation import FIRST_FIT_ORDER, permutation
+from packtool.planning.shuffling.permutation import Purpose, permutation
 from tests.examples import examples
 from tests.planning.packing.cases import cases
 from tests.planning.packing.tokens import bins_of, one
@@ -32,7 +32,7 @@ def test_the_first_order_that_takes_no_more_bins(case, strategy, seed):
     bins = bins_of(alike)
     pieces = {piece[0]: piece for bin in bins[long:] for piece in bin}
     tails = {document: length for document, _, length in pieces.values()}
-    drawn = permutation(len(lengths), seed=seed, purpose=FIRST_FIT_ORDER).tolist()
+    drawn = permutation(len(lengths), seed=seed, purpose=Purpose.FIRST_FIT_ORDER).tolist()
     for percent in (0, 2, 5):
         order = tried([document for document in drawn if document in tails], tails, percent)
         bin_of = first_fit_in_order(np.array([tails[document] for document in order], np.int64), size).tolist()

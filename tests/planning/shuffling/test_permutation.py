@@ -10,18 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from packtool.planning.shuffling.permutation import ATOM_ORDER, BATCH_ORDER, ROTATION, keys, order_by, permutation
+from packtool.planning.shuffling.permutation import Purpose, keys, order_by, permutation
 
 
 @given(first=st.integers(0, 50), count=st.integers(0, 50), seed=st.integers(0, (1 << 64) - 1))
 def test_keys_do_not_depend_on_how_they_are_drawn(first: int, count: int, seed: int) -> None:
-    whole = keys(seed, ATOM_ORDER, 3, 0, first + count)
-    np.testing.assert_array_equal(keys(seed, ATOM_ORDER, 3, first, count), whole[first:])
+    whole = keys(seed, Purpose.ATOM_ORDER, 3, 0, first + count)
+    np.testing.assert_array_equal(keys(seed, Purpose.ATOM_ORDER, 3, first, count), whole[first:])
 
 
 def test_keys_far_into_the_stream() -> None:
     far = (1 << 40) + 3
-    np.testing.assert_array_equal(keys(1, ATOM_ORDER, 0, far - 2, 9)[2:], keys(1, ATOM_ORDER, 0, far, 7))
+    np.testing.assert_array_equal(
+        keys(1, Purpose.ATOM_ORDER, 0, far - 2, 9)[2:], keys(1, Purpose.ATOM_ORDER, 0, far, 7)
+    )
 
 
 @given(st.lists(st.integers(0, 5), max_size=40), st.sampled_from([0, 1, 40, 61]))
@@ -33,7 +35,7 @@ def test_order_by_is_a_stable_sort(drawn: list[int], shift: int) -> None:
 def test_every_seed_epoch_and_purpose_draws_its_own_keys() -> None:
     seeds = [0, 1, 42, 43, 42 + (1 << 32), 42 << 32, 42 + (1 << 63), (1 << 64) - 1]
     epochs = [0, 1, 2, 42, (1 << 32) - 1]
-    purposes = [ATOM_ORDER, ROTATION, BATCH_ORDER]
+    purposes = [Purpose.ATOM_ORDER, Purpose.ROTATION, Purpose.BATCH_ORDER]
     drawn = [tuple(keys(*each, 0, 4)) for each in product(seeds, purposes, epochs)]
     # What careless seeding would give: the seed alone, or seed and epoch as a list, which NumPy pads with zeros.
     for seed, epoch in product(seeds, epochs):

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from packtool.planning.packing.bins.runs import sorted_by
 from packtool.planning.plan import I64, Ints, offsets_of, ranges
-from packtool.planning.shuffling.permutation import ROW_MIX, stream
+from packtool.planning.shuffling.permutation import Purpose, stream
 
 U64 = npt.NDArray[np.uint64]
 
@@ -59,7 +59,7 @@ def mix(
     for block in range(blocks):
         here = _rows_of(block, blocks, rows)
         place = ranges(offsets[here], counts[here], offsets_of(counts[here]))
-        draws = stream(seed, ROW_MIX, window, sequence_length, block)
+        draws = stream(seed, Purpose.ROW_MIX, window, sequence_length, block)
         order, counts[here] = _mix_block(length[place].astype(np.int64), counts[here], sequence_length, draws)
         dealt.append(items[place][order])
     offsets = offsets_of(counts)
