@@ -18,6 +18,8 @@ STRATEGIES = (
     "decompose",
 )
 """Every strategy, in the order of the documentation; `bfd-extra` is `bfd_extra.py` in `packtool/planning/packing/`."""
+FIRST = "first"
+"""The value of `--too-long` with which a row has the first tokens of a longer document, and no row has the others."""
 METHODS = ("atom", "partial", "bucket")
 """Every shuffle."""
 TextFormatName = Literal["jsonl", "json", "parquet", "arrow", "text", "lines", "csv", "tsv"]

@@ -21,6 +21,7 @@ from packtool.formats.packed import PackedBucket, PackedDataset
 from packtool.formats.schema import PackedManifest, Shuffle
 from packtool.formats.segment_table import from_table
 from packtool.options.declare import names_recorded
+from packtool.options.names import FIRST
 from packtool.options.plans import PackOptions
 from packtool.planning import packing
 from packtool.planning.arrays import IN_MEMORY, Arrays
@@ -261,7 +262,10 @@ def repacked_plans(dataset: PackedDataset, *, seed: int, epoch: int) -> list[Pla
     loss = dataset.document_loss
     if loss is not None:
         loss = replace(loss, numbers=order)
-    plans = packing.plan_corpus(strategy, np.asarray(lengths)[order], options, ends=ends, loss=loss)
+    most = None
+    if manifest.options.get("too_long") == FIRST:
+        most = options.room
+    plans = packing.plan_corpus(strategy, np.asarray(lengths)[order], options, ends=ends, loss=loss, most=most)
     return [RenumberedPlan(plan, order) for plan in plans]
 
 

@@ -24,7 +24,7 @@ from packtool.planning.document_loss import DocumentLoss
 from packtool.planning.packing.plans import RowsPlan
 from packtool.planning.packing.scatter import scattered
 from packtool.planning.packing.strategy import PackOptions, Strategy, mixes
-from packtool.planning.packing.untrained import trimmed, with_targets
+from packtool.planning.packing.untrained import first_tokens, trimmed, with_targets
 from packtool.planning.plan import I64, Ints, Plan, Segments, fill_up
 
 Window: TypeAlias = tuple[int, int]
@@ -44,6 +44,7 @@ def plan_corpus(
     ends: Sequence[int] = (),
     over: Over = map,
     loss: DocumentLoss | None = None,
+    most: int | None = None,
 ) -> list[Plan]:
     """Plan a corpus with checked options: one plan for each row length, ascending.
 
@@ -53,16 +54,19 @@ def plan_corpus(
         ends: where a window has to end, if the strategy plans windows.
         over: calls a function on every window.
         loss: of conversations that may be cut: pieces of them in which nothing trains are left out. None to keep all.
+        most: tokens of a document that are planned, its first; the others count as dropped. None to plan all.
     """
     if len(lengths) and int(lengths.min()) < 1:
         raise ValueError("a stored document has at least one token, its EOS")
-    if loss is None:
+    if loss is None and most is None:
         return _plan_pieces(strategy, lengths, options, arrays, ends, over)
     planned = lengths
-    if strategy.keeps_eos:  # `padding` gives the end of a document units of its own
+    if most is not None:
+        planned = first_tokens(lengths, most, arrays)
+    elif loss is not None and strategy.keeps_eos:  # `padding` gives the end of a document units of its own
         planned = trimmed(lengths, loss, options.sequence_length or max(options.buckets), arrays)
     plans = _plan_pieces(strategy, planned, options, arrays, ends, over)
-    return with_targets(plans, planned, lengths, loss, arrays)
+    return with_targets(plans, planned, lengths, loss, arrays, drops=most is not None)
 
 
 def _plan_pieces(
