@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.planning.document_loss import DocumentLoss
-from packtool.planning.packing import STRATEGIES, PackOptions, plan
+from packtool.planning.packing import STRATEGIES, PackOptions, plan, row_counts
 from packtool.planning.packing.untrained import first_tokens, trimmed
 from packtool.planning.packing.windows import plan_corpus
 from packtool.planning.plan import INSERTED_EOS, PADDING, Plan, Segments, offsets_of
@@ -135,7 +135,10 @@ def test_laws(name, data):
     if data.draw(st.booleans(), label="at multiples"):
         multiple = drawn_multiple(name, size, data)
     lengths = data.draw(corpora(size), label="lengths")
-    check_laws(lengths, plan(name, lengths, options_of(name, size, data, multiple=multiple)), multiple)
+    options = options_of(name, size, data, multiple=multiple)
+    plans = plan(name, lengths, options)
+    check_laws(lengths, plans, multiple)
+    assert row_counts(STRATEGIES[name], lengths, options) == [only.rows for only in plans]
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -159,6 +162,7 @@ def test_what_is_cut_of_conversations_has_a_target(name, data):
     loss = DocumentLoss(read, [chats, len(lengths) - chats], [True, False])
     most = options.room if data.draw(st.booleans(), label="first tokens alone") else None
     plans = plan_corpus(STRATEGIES[name], lengths, options, loss=loss, most=most)
+    assert row_counts(STRATEGIES[name], lengths, options, loss=loss, most=most) == [only.rows for only in plans]
     check_laws(lengths, plans)
     left_out = np.ones(base[-1], np.bool_)
     for only in plans:
@@ -210,6 +214,7 @@ def test_of_long_documents_the_first_tokens_are_planned(name, data):
         multiple = drawn_multiple(name, size, data)
     lengths, options = data.draw(corpora(size), label="lengths"), options_of(name, size, data, multiple=multiple)
     plans = plan_corpus(STRATEGIES[name], lengths, options, most=options.room)
+    assert row_counts(STRATEGIES[name], lengths, options, most=options.room) == [only.rows for only in plans]
     check_laws(lengths, plans, multiple)
     clipped = np.minimum(lengths, options.room).astype(lengths.dtype)
     alone = plan_corpus(STRATEGIES[name], clipped, options)
