@@ -70,7 +70,8 @@ test-slow: $(BIN)/installed $(TORCH)/installed  ## tests that take minutes, and 
 		$$(grep -rlE --include="test_*.py" "^@given|tried\(" tests)
 	$(TORCH)/python -m pytest $(UNTIMED) -m "slow and torch" tests/torch
 
-test-torch: $(TORCH)/installed  ## the loader, masks and the pages that train, in an environment with PyTorch
+test-torch: $(TORCH)/installed  ## types, the loader, masks and the pages that train, in an environment with PyTorch
+	$(TORCH)/mypy
 	$(TORCH)/python -m pytest -n 2 --dist worksteal -m "torch and not slow" tests/torch tests/reading
 
 test-interop: $(BIN)/installed  ## other tools' packing, readers, writers and trainers, side by side; reading from an S3 server

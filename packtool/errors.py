@@ -42,14 +42,17 @@ class Explained(Exception):  # noqa: N818 - warnings are explained, too
         super().__init__(code, what, remedy, where)
 
     def __str__(self) -> str:
-        return in_python(self.message())
+        return in_python(self.text())
 
     def typed(self) -> str:
         """Return the text for somebody at the command line."""
-        return as_typed(self.message())
+        return as_typed(self.text())
 
-    def message(self) -> str:
-        """Return the text for another message."""
+    def text(self) -> str:
+        """Return the text for another message.
+
+        It isn't called `message`: of an error with an attribute of that name PyTorch makes another in a worker.
+        """
         place = f"{self.where}: " if self.where else ""
         stop = "" if self.remedy.endswith("?") else "."
         return visible(f"{place}{self.what}. {self.remedy[:1].upper()}{self.remedy[1:]}{stop}")

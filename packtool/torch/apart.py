@@ -123,10 +123,11 @@ def begins(batch: Mapping[str, Any]) -> Tensor:
         UsageError: no field says where documents begin.
     """
     if "document_ids" in batch:
-        document = batch["document_ids"]
+        document: Tensor = batch["document_ids"]
         found = document != document.roll(1, -1)
     elif "position_ids" in batch:
-        found = batch["position_ids"] == 0
+        position: Tensor = batch["position_ids"]
+        found = position == 0
     else:
         what, remedy = "no field says where documents begin", "give the batch position_ids or document_ids"
         raise UsageError("missing-option", what, remedy=remedy, where="batch")

@@ -69,6 +69,6 @@ def varlen_attention(
     for first, length in zip(begins[:-1].tolist(), cu_seqlens.diff().tolist(), strict=True):
         if length:
             inside = slice(first, first + length)
-            one = (tensor[inside].transpose(0, 1)[None] for tensor in (query, key, value))
-            out[inside] = scaled_dot_product_attention(*one, is_causal=True)[0].transpose(0, 1)
+            q, k, v = (tensor[inside].transpose(0, 1)[None] for tensor in (query, key, value))
+            out[inside] = scaled_dot_product_attention(q, k, v, is_causal=True)[0].transpose(0, 1)
     return out

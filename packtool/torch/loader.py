@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 import torch
 import torch.distributed
-from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 from packtool.blending.blend import Blend
-from packtool.errors import UsageError
+from packtool.errors import PacktoolError, UsageError
 from packtool.reading.batch import IGNORED, check_options, make_batch
 from packtool.reading.batches import GlobalBatches
 from packtool.reading.column_fields import Names
@@ -170,15 +170,17 @@ class Loader:
         returned, sent = tee(self.sampler.begin())
         generation = position.generation
         if self._workers["num_workers"]:
-            alone = (micro_batch for (micro_batch,) in self.sampler.grouped(sent, 0))
-            # Type: ignore[arg-type,unused-ignore].
-            batches = DataLoader(self._samples, batch_sampler=alone, collate_fn=collate, **self._workers)
+            alone: Any = (micro_batch for (micro_batch,) in self.sampler.grouped(sent, 0))
+            sending = _SendingErrors(self._samples)
+            batches = DataLoader(sending, batch_sampler=alone, collate_fn=collate, **self._workers)
         else:
             read = _ReadAhead(self._samples, self.sampler.grouped(sent, self._samples.rows_ahead))
             batches = DataLoader(read, batch_size=None, collate_fn=collate, **self._workers)
         targets = counted = 0  # of the global batch that ends before this sample
         for batch, micro_batch in zip(batches, returned, strict=True):
             position.require_unmoved(generation)
+            if isinstance(batch, PacktoolError):
+                raise batch
             if micro_batch.filled:
                 ignore_last(batch, micro_batch.filled)
             if self.counts_targets:
@@ -362,6 +364,22 @@ class Samples(Stream):
             end_with_parent()
             self._watched = True
         return Parcel(read, self.options)
+
+
+class _SendingErrors(Dataset[Any]):  # type: ignore[misc,unused-ignore]
+    """Samples in a worker, which sends an error of packtool in place of a batch.
+
+    PyTorch makes an error of the text of a traceback, by an `__init__` with one argument, so it would be another error.
+    """
+
+    def __init__(self, samples: Samples) -> None:
+        self._samples = samples
+
+    def __getitems__(self, micro_batch: MicroBatch) -> Mapping[str, Any] | PacktoolError:
+        try:
+            return self._samples.__getitems__(micro_batch)
+        except PacktoolError as error:
+            return error
 
 
 class _ReadAhead(IterableDataset[Mapping[str, Any]]):  # type: ignore[misc,unused-ignore]

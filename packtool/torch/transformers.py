@@ -92,7 +92,7 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
         _require_suited(loader, "loader")
         self._loader = loader
 
-    def train(self, resume_from_checkpoint: str | bool | None = None, **options: Any) -> Any:
+    def train(self, resume_from_checkpoint: str | bool | None = None, *rest: Any, **options: Any) -> Any:
         """Train as `Trainer.train` does, after moving the loader to the place that the checkpoint has.
 
         Raises:
@@ -102,16 +102,17 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
             resume_from_checkpoint = get_last_checkpoint(self.args.output_dir) or True  # the Trainer says what is amiss
         if isinstance(resume_from_checkpoint, str | Path):
             self.loader.load_state_dict(_place_in(Path(resume_from_checkpoint)))
-        return super().train(resume_from_checkpoint=resume_from_checkpoint, **options)
+        return super().train(resume_from_checkpoint, *rest, **options)
 
     def get_train_dataloader(self) -> Any:
         return _Batches(self.loader)
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
+        own: Any = self.eval_dataset
         if eval_dataset is None:
-            eval_dataset = self.eval_dataset
+            eval_dataset = own
         elif isinstance(eval_dataset, str):  # one of several, by its name
-            eval_dataset = self.eval_dataset[eval_dataset]
+            eval_dataset = own[eval_dataset]
         return self._validated_on(eval_dataset, "eval_dataset")
 
     def get_test_dataloader(self, test_dataset: Any) -> Any:
@@ -132,13 +133,15 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
             inputs = with_cu_seq_lens(inputs)
         return super()._prepare_inputs(inputs)
 
-    def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **options: Any) -> Any:
+    def compute_loss(
+        self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
         source = inputs.pop("source", None)
         if self._unchecked and model.training:
             self._check(model, inputs)
         if source is None:
-            return super().compute_loss(model, inputs, return_outputs=return_outputs, **options)
-        loss, outputs = super().compute_loss(model, inputs, return_outputs=True, **options)
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
         with torch.no_grad():
             labels = inputs["labels"][:, 1:]  # the model shifts them
             losses = cross_entropy(
@@ -167,15 +170,26 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
                 _logger.warning(f"packtool: documents of a row {found}")
 
     def log(self, logs: dict[str, float], *rest: Any) -> None:
-        for logged in list(logs):
-            training = logged == "loss"
-            if not (training or logged.endswith("_loss")) or training not in self._sums:
-                continue
-            sums = self.accelerator.reduce(self._sums.pop(training)).tolist()
-            for name, (loss, targets) in zip(self._sources(training), sums, strict=True):
-                if targets:
-                    logs[f"{logged}/{name}"] = loss / targets
+        if "loss" in logs:
+            logs.update(self._losses_of_sources("loss", training=True))
         super().log(logs, *rest)
+
+    def evaluation_loop(self, *parts: Any, **options: Any) -> Any:
+        output: Any = super().evaluation_loop(*parts, **options)
+        prefix = options.get("metric_key_prefix", "eval")
+        output.metrics.update(self._losses_of_sources(f"{prefix}_loss", training=False))
+        return output
+
+    def _losses_of_sources(self, name: str, *, training: bool) -> dict[str, float]:
+        """Return the mean loss of each source since they were last asked for, as ``name/SOURCE``."""
+        losses: dict[str, float] = {}
+        if training not in self._sums:
+            return losses
+        sums = self.accelerator.reduce(self._sums.pop(training)).tolist()
+        for source, (loss, targets) in zip(self._sources(training), sums, strict=True):
+            if targets:
+                losses[f"{name}/{source}"] = loss / targets
+        return losses
 
     def _sources(self, training: bool) -> list[str]:
         """Return the names of the sources of batches."""

@@ -175,7 +175,8 @@ def _shape_of(batch: Mapping[str, Any]) -> torch.Size:
     """Return the rows and the tokens in a row of a batch, which has a field of this shape."""
     for name in OF_TOKENS:
         if name in batch:
-            return batch[name].shape
+            tensor: torch.Tensor = batch[name]
+            return tensor.shape
     raise AssertionError
 
 
