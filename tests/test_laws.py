@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.planning.document_loss import DocumentLoss
-from packtool.planning.packing import STRATEGIES, PackOptions, plan
+from packtool.planning.packing import STRATEGIES, PackOptions, plan, row_counts
 from packtool.planning.packing.untrained import trimmed
 from packtool.planning.packing.windows import plan_corpus
 from packtool.planning.plan import INSERTED_EOS, PADDING, Plan, Segments, offsets_of
@@ -135,7 +135,10 @@ def test_laws(name, data):
     if data.draw(st.booleans(), label="at multiples"):
         multiple = drawn_multiple(name, size, data)
     lengths = data.draw(corpora(size), label="lengths")
-    check_laws(lengths, plan(name, lengths, options_of(name, size, data, multiple=multiple)), multiple)
+    options = options_of(name, size, data, multiple=multiple)
+    plans = plan(name, lengths, options)
+    check_laws(lengths, plans, multiple)
+    assert row_counts(STRATEGIES[name], lengths, options) == [only.rows for only in plans]
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -158,6 +161,7 @@ def test_what_is_cut_of_conversations_has_a_target(name, data):
 
     loss = DocumentLoss(read, [chats, len(lengths) - chats], [True, False])
     plans = plan_corpus(STRATEGIES[name], lengths, options, loss=loss)
+    assert row_counts(STRATEGIES[name], lengths, options, loss=loss) == [only.rows for only in plans]
     check_laws(lengths, plans)
     left_out = np.ones(base[-1], np.bool_)
     for only in plans:

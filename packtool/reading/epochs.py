@@ -7,6 +7,7 @@ number of items; then an epoch begins where the one before it ends.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from packtool.planning.plan import I64
 from packtool.reading.costs import RowCosts
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.raw_batch import RawBatch
-from packtool.reading.recipe import EpochOptions
+from packtool.reading.recipe import EpochOptions, count_items
 
 BY_WEIGHTS = ", row lengths by weights "
 """Text in the `order` of an identity, before the digest of the weights."""
@@ -65,9 +66,10 @@ class Source:
         self.bucketed = isinstance(dataset, BucketDataset)
         self._shuffle = shuffle
         self._options = options.of(manifest)
-        self._begins = [0]  # first items of epochs that are packed anew, as far as they have been planned
+        self._begins = [0]  # first items of epochs that are packed anew, as far as they have been counted
         self._costs = RowCosts(self.recipe, manifest.multiple, cache)
         first = self._in_order(dataset, 0)
+        self._first = first.recipe.epoch  # the order of the first epoch; None if epochs are read as stored
         self._opened: tuple[int, Dataset | BucketDataset] | None = (0, first)
         self.items = len(first)
         self.lengths = sorted(first.buckets)
@@ -126,17 +128,24 @@ class Source:
         return self._opened[1].columns
 
     def begin_of(self, epoch: int) -> int:
-        """Return the first item of an epoch. If epochs are packed anew, this plans all epochs before it."""
+        """Return the first item of an epoch. If epochs are packed anew, this counts the items of all before it."""
         if not self._options.repack:
             return epoch * self.items
         while len(self._begins) <= epoch:
             last = len(self._begins) - 1
-            self._begins.append(self._begins[last] + len(self.epoch(last)))
+            self._begins.append(self._begins[last] + self._count(last))
         return self._begins[epoch]
+
+    def _count(self, number: int) -> int:
+        """Count the items of an epoch that is packed anew; the epoch that is open stays open."""
+        if number == 0:
+            return self.items
+        assert self._first is not None
+        return count_items(replace(self.recipe, epoch=replace(self._first, number=number)))
 
     def epochs_of(self, items: I64) -> tuple[I64, I64]:
         """Return the epochs of some items, and the numbers of the items in their epochs."""
-        # Without items there is no largest one, up to which epochs would be planned below.
+        # Without items there is no largest one, up to which epochs would be counted below.
         if not self._options.repack or not len(items):
             epoch, inside = np.divmod(items, self.items)
             return epoch, inside

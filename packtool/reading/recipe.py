@@ -35,6 +35,7 @@ from packtool.writing.stored_plan import (
     StoredPlan,
     lane_of,
     repacked_plans,
+    repacked_sizes,
     stored_plans,
     stored_shuffles,
 )
@@ -158,6 +159,32 @@ def read(recipe: Recipe) -> OpenedRows:
         return replace(_in_order(dataset, recipe), columns=dataset.columns)
 
     return replace(unchanged.opened(opened), digest=digest, unchanged=unchanged)
+
+
+def count_items(recipe: Recipe) -> int:
+    """Count the rows of an epoch that is packed anew, or its batches if rows have several lengths; make no row.
+
+    Args:
+        recipe: of a dataset that was opened before, in this epoch.
+
+    Raises:
+        DataError: the dataset was overwritten since it was opened first.
+    """
+    epoch = recipe.epoch
+    assert epoch is not None
+    assert recipe.digest is not None
+    unchanged = Unchanged(recipe.place, recipe.digest)
+
+    def counted() -> int:
+        dataset = open_packed(recipe.place, recipe.stores, keep=MAPPED, unchanged=unchanged)
+        sizes = repacked_sizes(dataset, seed=epoch.seed, epoch=epoch.number)
+        table = _batches(dataset.manifest, sizes, epoch)
+        if table is not None:
+            return len(table)
+        ((_, rows),) = sizes
+        return rows
+
+    return unchanged.opened(counted)
 
 
 def _digest_at(place: Place) -> str:

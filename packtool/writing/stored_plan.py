@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from packtool.options.declare import names_recorded
 from packtool.options.plans import PackOptions
 from packtool.planning import packing
 from packtool.planning.arrays import IN_MEMORY, Arrays
+from packtool.planning.document_loss import DocumentLoss
 from packtool.planning.packing.plans import RenumberedPlan
 from packtool.planning.plan import I64, Ints, Plan, Segments, between, index_type, offsets_of, ranges
 from packtool.planning.selecting.mixture import passes_of
@@ -243,6 +244,31 @@ def repacked_plans(dataset: PackedDataset, *, seed: int, epoch: int) -> list[Pla
         UsageError: `pack` did not write its rows, or in an order by fields, which the stores have; or the lengths of
             its documents are not known.
     """
+    ordered = _in_order(dataset, seed, epoch)
+    strategy, options = packing.strategy(dataset.manifest.strategy), _options(dataset.manifest, seed)
+    plans = packing.plan_corpus(strategy, ordered.lengths, options, ends=ordered.ends, loss=ordered.loss)
+    return [RenumberedPlan(plan, ordered.documents) for plan in plans]
+
+
+def repacked_sizes(dataset: PackedDataset, *, seed: int, epoch: int) -> list[tuple[int, int]]:
+    """Return (row length, number of rows) of each plan that `repacked_plans` returns, in less time."""
+    ordered = _in_order(dataset, seed, epoch)
+    strategy, options = packing.strategy(dataset.manifest.strategy), _options(dataset.manifest, seed)
+    rows = packing.row_counts(strategy, ordered.lengths, options, ends=ordered.ends, loss=ordered.loss)
+    return list(zip([bucket.sequence_length for bucket in dataset.buckets], rows, strict=True))
+
+
+class _Ordered(NamedTuple):
+    """The documents of a dataset in the order in which an epoch plans them."""
+
+    documents: Ints  # their numbers
+    lengths: Ints  # tokens of each, with its EOS
+    ends: list[int]  # where passes end
+    loss: DocumentLoss | None  # of conversations that may be cut
+
+
+def _in_order(dataset: PackedDataset, seed: int, epoch: int) -> _Ordered:
+    """Return the documents of a dataset in the order of an epoch."""
     manifest, lengths = dataset.manifest, dataset.lengths()
     if manifest.shuffle is not None and manifest.shuffle.method == "partial":
         what = "made by the partial shuffle, which packs every epoch by itself"
@@ -250,19 +276,17 @@ def repacked_plans(dataset: PackedDataset, *, seed: int, epoch: int) -> list[Pla
     if "order_by" in manifest.options:
         what = f"its documents are in the order of {', '.join(manifest.options['order_by'])}, which only pack computes"
         raise UsageError("ordered-documents", what, remedy="leave repack out", where=str(dataset.place))
-    options, chosen = _options(manifest, seed), dataset.chosen()
-    strategy = packing.strategy(manifest.strategy)
+    chosen = dataset.chosen()
     order: Ints = np.arange(len(lengths))
     ends: list[int] = []
-    if chosen is not None and (epoch or strategy.windowed):
+    if chosen is not None and (epoch or packing.strategy(manifest.strategy).windowed):
         order, ends = passes_of(chosen)
     if epoch:
         order = document_order(order, seed=seed, epoch=epoch, ends=ends)
     loss = dataset.document_loss
     if loss is not None:
         loss = replace(loss, numbers=order)
-    plans = packing.plan_corpus(strategy, np.asarray(lengths)[order], options, ends=ends, loss=loss)
-    return [RenumberedPlan(plan, order) for plan in plans]
+    return _Ordered(order, np.asarray(lengths)[order], ends, loss)
 
 
 def _options(manifest: PackedManifest, seed: int) -> PackOptions:

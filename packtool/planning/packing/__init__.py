@@ -14,7 +14,7 @@ from packtool.options import names
 from packtool.options.check import check_taken, checked, out_of_range
 from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.packing.strategy import PackOptions, Strategy
-from packtool.planning.packing.windows import plan_corpus
+from packtool.planning.packing.windows import plan_corpus, row_counts
 from packtool.planning.plan import Ints, Plan
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "plan",
     "plan_corpus",
     "require_fit",
+    "row_counts",
     "strategy",
 ]
 

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from packtool.planning.document_loss import DocumentLoss
 from packtool.planning.packing import STRATEGIES, PackOptions, plan, windows
-from packtool.planning.packing.windows import plan_window, window_ranges
+from packtool.planning.packing.windows import plan_corpus, plan_window, row_counts, window_ranges
+from packtool.planning.plan import offsets_of, ranges
 from tests.examples import examples
 from tests.planning.packing.tokens import bins_of
 
@@ -51,3 +53,22 @@ def test_a_corpus_is_planned_as_its_windows_are(name):
         assert sorted(rows) == sorted(bins_of(whole))
         assert whole.dropped == sum(plans[bucket].dropped for _, plans in parts)
         assert whole.eos_omitted == sum(plans[bucket].eos_omitted for _, plans in parts)
+
+
+@pytest.mark.parametrize("name", [name for name, strategy in STRATEGIES.items() if strategy.takes("mix_rows")])
+def test_rows_are_counted_as_they_are_mixed(name):
+    """Few documents in random order may take fewer bins. Limits, and what does not train, depend on what bins hold."""
+    draws = np.random.default_rng(5)
+    corpora = [np.array([7, 2, 2, 3, 2, 6, 7, 2, 4, 3]), *(draws.integers(2, 24, 25) for _ in range(60))]
+    for lengths in corpora:
+        base = offsets_of(lengths)
+        trains = (draws.random(base[-1]) < 0.05).astype(np.uint8)
+
+        def read(pieces, base=base, trains=trains):
+            return trains[ranges(base[pieces.document] + pieces.start, pieces.length, offsets_of(pieces.length))]
+
+        for most, loss in [(None, None), (2, None), (None, DocumentLoss(read, [len(lengths)], [True]))]:
+            size = {"buckets": (8, 16)} if name == "buckets" else {"sequence_length": 8}
+            options = PackOptions(**size, mix_rows=True, max_documents_per_row=most, seed=42)
+            expected = [each.rows for each in plan_corpus(STRATEGIES[name], lengths, options, loss=loss)]
+            assert row_counts(STRATEGIES[name], lengths, options, loss=loss) == expected
