@@ -90,15 +90,16 @@ def makes(options: PackArguments, look: Lookup) -> KnownDataset:
     require_distinct(places)
     stores = list(map(look, places))
     _require_stores(recipe, stores, look)
-    strategy, lengths = recipe.strategy, None
+    strategy, lengths, filled = recipe.strategy, None, None
     if "sequence_length" not in strategy.accepts:
         lengths = sorted(options.buckets)
     elif not strategy.powers:
-        lengths = [options.row_length]
+        lengths = filled = [options.row_length]
     rows = KnownRows(
         strategy=strategy.name,
         lengths=lengths,
-        atom_size=options.atom if lengths == [options.sequence_length] else None,
+        filled=filled,
+        atom_size=None if filled is None else options.atom,
         multiple=options.multiple,
         shuffled="atom" if options.shuffle else None,
         holdout=options.holdout is not None or options.holdout_of is not None,

@@ -92,6 +92,7 @@ def makes(options: ShuffleArguments, look: Lookup) -> KnownDataset:
         rows = KnownRows(
             strategy="concat",
             lengths=[options.sequence_length or 0],
+            filled=[options.sequence_length or 0],
             atom_size=options.sequence_length,
             multiple=1,
             shuffled=method.name,

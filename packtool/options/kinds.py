@@ -53,6 +53,18 @@ class Kind:
     repeated: bool = False  # several values, each after the option's name on the command line
 
 
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise ValueError(value)
+
+
+def _text_or_id(value: Any) -> str | int:
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return value
+    raise ValueError(value)
+
+
 def parse_flag(value: object) -> bool:
     """Parse True or False; refuse a text such as "no", which would count as true."""
     if isinstance(value, bool):
@@ -260,19 +272,25 @@ def _parse_weights(value: Any) -> list[str]:
 
 
 def _several(value: Any) -> list[Any]:
-    items = [value] if isinstance(value, str | os.PathLike) else value
-    return list(map(_place, items))
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | os.PathLike | Mapping):
+        return list(map(_place, value))
+    return [_place(value)]
 
 
 def _place(value: Any) -> Any:
-    """Refuse a path with a NUL character, which no file system takes, and a URL with credentials."""
-    from packtool.places.url import require_no_secret  # --help needs none of it
-
+    """Refuse what is no place, a path with a NUL character, which no file system takes, and a URL with credentials."""
     if isinstance(value, str | os.PathLike):
+        from packtool.places.url import require_no_secret  # --help needs none of it
+
         if "\0" in str(value):
             raise ValueError(value)
         require_no_secret(str(value))
-    return value
+        return value
+    from packtool.places.place import Place
+
+    if isinstance(value, Place):
+        return value
+    raise ValueError(value)
 
 
 def parse_tags(value: str | Iterable[str]) -> list[str]:
@@ -360,6 +378,8 @@ def parse_inputs(value: Any) -> list[Any] | Records:
         return value
     if names_files(value):
         return _several(value)
+    if not isinstance(value, Iterable):
+        raise ValueError(value)
     return Records(value)
 
 
@@ -393,10 +413,10 @@ PART = Kind("a part, such as 0.5%, 1000 documents or 2M tokens", "PART", int | f
 SHARD = Kind("a part by its number, from 1/8 to 8/8", "K/N", str, parse_shard)
 SIZE = Kind("a size, such as 512MiB or 4GiB", "SIZE", int | str, parse_bytes)
 OBJECT = Kind('a JSON object, such as {"enable_thinking": false}', "JSON", dict[str, Any] | str, parse_object)
-TEXT = Kind("a string", "TEXT", str)
+TEXT = Kind("a string", "TEXT", str, _text)
 LOCATION = Kind("a string", "TEXT", str, _place)
 """A name, a path or a URL."""
-TEXT_OR_ID = Kind("a string or a whole number", "TEXT|ID", int | str)
+TEXT_OR_ID = Kind("a string or a whole number", "TEXT|ID", int | str, _text_or_id)
 WEIGHTS = Kind(
     'a table, such as {web = "1x", wiki = "3x"}, or a list of strings, such as web=1x,wiki=3x',
     "NAME=WEIGHT,...",
@@ -404,9 +424,9 @@ WEIGHTS = Kind(
     _parse_weights,
     many=True,
 )
-NAMES = Kind("a list of strings", "NAME,...", list[str] | str, _items, many=True)
-FIELD = Kind("a string", "FIELD", str)
-FIELDS = Kind(NAMES.words, "FIELD,...", list[str] | str, _items, many=True)
+NAMES = Kind("a list of strings", "NAME,...", list[str] | str, _each(_text), many=True)
+FIELD = Kind("a string", "FIELD", str, _text)
+FIELDS = Kind(NAMES.words, "FIELD,...", list[str] | str, _each(_text), many=True)
 KEPT = Kind("a list of fields, such as score:number,lang", "FIELD[:number],...", list[str] | str, parse_kept, many=True)
 TAGS = Kind("two different tags, as OPEN,CLOSE", "OPEN,CLOSE", list[str] | str, parse_tags, repeated=True)
 PATH = Kind("a path, as a string", "PATH", str, _local)

@@ -22,6 +22,8 @@ from packtool.reading.batch import (
     SEQUENCES,
     TARGETS,
     Batch,
+    check_options,
+    make_batch,
     require_room,
 )
 from packtool.reading.column_fields import Values, columns_in, require_columns
@@ -66,9 +68,14 @@ class _OpenedDataset:
 
     def batch_of(self, rows: Rows, index: Index, **options: Any) -> Batch:
         """Build a training batch of some rows of one length; `options` as in `Dataset.batch`."""
-        options.setdefault("fields", self.fields)
+        if options.get("fields") is None:
+            options["fields"] = self.fields
         require_columns(options["fields"], self._columns.names)
-        return self.read_of(rows, rows.numbers(index), options).batch(**options)
+        try:
+            return self.read_of(rows, rows.numbers(index), options).batch(**options)
+        except TypeError:
+            check_options(options, make_batch)
+            raise
 
     def read_of(self, rows: Rows, numbers: I64, options: Mapping[str, Any]) -> RawBatch:
         """Read some rows (from 0) for a training batch: tokens, and segments, loss and columns if needed."""
@@ -379,10 +386,20 @@ class BucketDataset(_OpenedDataset):
         rows, first, count = self.place(index)
         return list(map(rows.segments, range(first, first + count)))
 
-    def batch(self, index: int, **options: Any) -> Batch:
-        """Build a training batch of the rows of a stored batch, as `Dataset.batch` does."""
-        rows, first, count = self.place(index)
-        return self.batch_of(rows, slice(first, first + count), **options)
+    def batch(self, index: Index, **options: Any) -> Batch:
+        """Build a training batch of the rows of a stored batch, or of several of one length, as `Dataset.batch` does.
+
+        Raises:
+            UsageError: batches of several lengths.
+        """
+        places = [self.place(number) for number in np.atleast_1d(numbers_of(index, len(self), "batch")).tolist()]
+        lengths = {rows.sequence_length: rows for rows, _, _ in places}
+        if len(lengths) != 1:
+            what = f"batches of rows of {' and '.join(map(str, sorted(lengths))) or 'no length'} are no batch together"
+            raise UsageError("bad-option", what, remedy="name one batch, or several of one length", where="index")
+        [rows] = lengths.values()
+        numbers = np.concatenate([np.arange(first, first + count) for _, first, count in places])
+        return self.batch_of(rows, numbers, **options)
 
     def place(self, index: int | np.integer[Any]) -> tuple[Rows, int, int]:
         """Return the bucket of a batch, the number of its first row there, and its number of rows."""

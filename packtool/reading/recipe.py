@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,9 @@ from packtool.writing.stored_plan import (
 from packtool.writing.stored_tokens import open_packed
 
 CACHE_BYTES = "32GiB"
-SHARDS, ROWS = "shards", "rows"
+Fetch = Literal["shards", "rows"]
+SHARDS: Fetch = "shards"
+ROWS: Fetch = "rows"
 MAPPED = 256
 """Arrays that a process keeps mapped at once, of each kind and in each bucket."""
 

@@ -13,7 +13,7 @@ from packtool.places.place import Place
 from packtool.places.typed import Typed, cache_directory
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.epochs import Source
-from packtool.reading.recipe import CACHE_BYTES, SHARDS, EpochOptions, Recipe, training_place
+from packtool.reading.recipe import CACHE_BYTES, SHARDS, EpochOptions, Fetch, Recipe, training_place
 
 
 class CacheOptions(NamedTuple):
@@ -21,7 +21,7 @@ class CacheOptions(NamedTuple):
 
     cache: str | Path | None = None
     cache_bytes: str | int = CACHE_BYTES
-    fetch: str = SHARDS
+    fetch: Fetch = SHARDS
 
     def recipe(self, source: Typed, stores: Sequence[Typed] = (), dtype: str | None = None) -> Recipe:
         """Return the recipe of a dataset."""
