@@ -156,7 +156,7 @@ def _require_sources(options: ExportArguments, sources: Sequence[KnownDataset], 
         masked = any(source.masked for source in sources)
         contents = _Known(tokenizer.vocab_size, [], 1, masked)
         if rows is not None:
-            contents = _Known(tokenizer.vocab_size, rows.lengths or [], rows.multiple, masked)
+            contents = _Known(tokenizer.vocab_size, sorted(rows.filled or []), rows.multiple, masked)
         require_held(format_named(options.format, EXPORTS), contents)
 
 

@@ -23,7 +23,8 @@ class KnownRows:
     """What is known of the rows of a packed dataset."""
 
     strategy: str  # the one that planned them
-    lengths: Sequence[int] | None  # of the rows, ascending; None where that depends on the documents
+    lengths: Sequence[int] | None  # that rows may have, ascending; None where that depends on the documents
+    filled: Sequence[int] | None  # those of them that rows have; None where that depends on the documents
     atom_size: int | None  # tokens in an atom, at most; None if atoms are rows of several lengths
     multiple: int  # documents begin at multiples of this many tokens
     shuffled: str | None  # the method of their shuffle; None for the order of the corpus
@@ -156,6 +157,7 @@ def _rows(manifest: PackedManifest) -> KnownRows:
     return KnownRows(
         strategy=manifest.strategy,
         lengths=lengths,
+        filled=[bucket.sequence_length for bucket in manifest.buckets if bucket.rows],
         atom_size=atom_size,
         multiple=manifest.multiple,
         shuffled=None if manifest.shuffle is None else manifest.shuffle.method,

@@ -191,7 +191,7 @@ def read(place: Typed) -> Manifest:
     try:
         raw = place.read(MANIFEST)
     except NotADirectoryError:
-        raise _a_file(place) from None
+        raise a_file(place) from None
     except FileNotFoundError:
         raise _no_manifest(place) from None
     kind = _parse(raw, _Kind, where)
@@ -232,7 +232,7 @@ def other_kind(kind: type[Manifest], wanted: type[StoreManifest] | type[PackedMa
     return UsageError(code, what, remedy=f"give {give}", where=where)
 
 
-def _a_file(place: Place) -> DataError:
+def a_file(place: Place) -> DataError:
     """Return the error for a file where a dataset must be."""
     path = Path(str(place))
     if path.name == MANIFEST:

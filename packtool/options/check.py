@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from packtool.errors import UsageError
 from packtool.options.commands import arguments_of
 from packtool.options.declare import Declared, Excludes, Input, Needs, Only, declared, given
-from packtool.options.kinds import GLOBS, LOCATION, OF_FIELDS, OF_PLACES, shown
+from packtool.options.kinds import GLOBS, LOCATION, OF_FIELDS, OF_PLACES, PATHS, PLACES, shown
 from packtool.options.names import any_of
 from packtool.options.values import read_value
 from packtool.options.where import WHERE
@@ -40,7 +40,7 @@ def checked(arguments: Arguments) -> Arguments:
     parsed = {}
     for declaration in declared(type(written)).values():
         value = getattr(written, declaration.name)
-        if value is None or value is declaration.default:
+        if value is declaration.default or (value is None and not declaration.required):
             continue
         _require_unicode(declaration, value)
         value = _parsed(declaration, value)
@@ -126,7 +126,10 @@ def _parsed(declaration: Declared, value: Any) -> Any:
     except UsageError as error:
         raise UsageError(error.code, error.what, remedy=error.remedy, where=declaration.flag) from None
     except (ValueError, TypeError):
-        raise _bad(declaration, f"{shown(value)} can't be used", f"give {declaration.option.kind.words}") from None
+        what, remedy, where = f"{shown(value)} can't be used", f"give {declaration.option.kind.words}", declaration.flag
+        if not isinstance(value, str):  # a command line gives texts, so this is a call
+            where = flag(declaration.name)
+        raise UsageError("bad-option", what, remedy=remedy, where=where) from None
 
 
 def check_taken(arguments: object, chooser: str, chosen: str) -> None:
@@ -225,8 +228,11 @@ def unfit(recorded: Mapping[str, Any], commands: Iterable[str]) -> str:
     for name, value in recorded.items():
         if name not in options:
             continue
+        kind = options[name].option.kind
+        if kind.read is not None:
+            kind = replace(kind, parse=kind.read)
         try:
-            taken = read_value(options[name].option.kind, name, value, "")
+            taken = read_value(kind, name, value, "")
             if isinstance(taken, int) and type(value) is not type(taken):
                 return f"{name} can't be {shown(value)}"
             _check_values(options[name], taken)
@@ -240,6 +246,9 @@ def unfit(recorded: Mapping[str, Any], commands: Iterable[str]) -> str:
 def _check_values(declaration: Declared, value: Any) -> None:
     """Refuse a value that an option can't have; of a list, any of its values."""
     if isinstance(value, list | tuple):
+        if declaration.required and not value and declaration.option.kind in (PATHS, PLACES):
+            remedy = f"give {declaration.option.kind.words}"
+            raise UsageError("bad-option", "nothing is named", remedy=remedy, where=flag(declaration.name))
         for item in value:
             _check_value(declaration, item)
     else:

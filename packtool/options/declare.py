@@ -158,7 +158,12 @@ class Declared:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """All possible values, if they are few and fixed; else an empty tuple."""
+        """All possible values, if they are few and fixed; else an empty tuple.
+
+        Suggestions are a registry of its own, which says more of an unknown name.
+        """
+        if self.option.suggestions:
+            return ()
         members = [self.type, *typing.get_args(self.type)]
         literals = [member for member in members if typing.get_origin(member) is typing.Literal]
         return tuple(str(value) for literal in literals for value in typing.get_args(literal))

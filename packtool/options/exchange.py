@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from packtool.options.declare import Only, Option, declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import FLAG, LOCATION, PATHS, PLACES, TEXT
-from packtool.options.names import EXPORTS, IMPORTS, any_of
+from packtool.options.names import EXPORTS, IMPORTS, ExportName, ImportName, any_of
 from packtool.options.shared import CheckInput, EosToken, Many, OutputOption, Revision, StoresMoved, Writing
 
 
@@ -22,7 +22,7 @@ class ImportArguments(Writing):
     output: OutputOption
     _: KW_ONLY
     format: Annotated[
-        str,
+        ImportName,
         Option(
             TEXT,
             f"Format: {any_of(IMPORTS)}.",
@@ -74,7 +74,7 @@ class ExportArguments(DocumentOptions, Writing):
     output: OutputOption
     _: KW_ONLY
     format: Annotated[
-        str,
+        ExportName,
         Option(
             TEXT,
             f"Format: {any_of(EXPORTS)}.",

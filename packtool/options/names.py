@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-STRATEGIES = (
+StrategyName = Literal[
     "concat",
     "padding",
     "ffd",
@@ -16,14 +16,31 @@ STRATEGIES = (
     "buckets",
     "length-buckets",
     "decompose",
-)
+]
+STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
 """Every strategy, in the order of the documentation; `bfd-extra` is `bfd_extra.py` in `packtool/planning/packing/`."""
-METHODS = ("atom", "partial", "bucket")
+FIRST = "first"
+"""The value of `--too-long` with which a row has the first tokens of a longer document, and no row has the others."""
+MethodName = Literal["atom", "partial", "bucket"]
+METHODS: tuple[MethodName, ...] = get_args(MethodName)
 """Every shuffle."""
 TextFormatName = Literal["jsonl", "json", "parquet", "arrow", "text", "lines", "csv", "tsv"]
 """Every format of input; `csv` is `csv.py` in `packtool/text/corpus/formats/`."""
 TEXT_FORMATS: tuple[str, ...] = get_args(TextFormatName)
-EXPORTED_FILES = {
+ExportName = Literal[
+    "megatron",
+    "nanogpt",
+    "llmc",
+    "olmo",
+    "datatrove",
+    "parquet",
+    "arrow",
+    "megatron-bridge",
+    "mds",
+    "litdata",
+    "jsonl",
+]
+EXPORTED_FILES: dict[ExportName, tuple[str, ...]] = {
     "megatron": ("*.idx", "*.bin"),
     "nanogpt": ("*.bin",),
     "llmc": ("*.bin",),
@@ -40,8 +57,9 @@ EXPORTED_FILES = {
 
 A * stands for train, tokens, shard or chunk and up to two numbers of five digits, such as tokens-00003.
 """
-EXPORTS = tuple(EXPORTED_FILES)
-IMPORTS = ("megatron", "nanogpt", "llmc", "olmo", "datatrove", "parquet", "arrow", "mds", "litdata", "jsonl")
+EXPORTS: tuple[ExportName, ...] = get_args(ExportName)
+ImportName = Literal["megatron", "nanogpt", "llmc", "olmo", "datatrove", "parquet", "arrow", "mds", "litdata", "jsonl"]
+IMPORTS: tuple[ImportName, ...] = get_args(ImportName)
 """Every format that `import` reads."""
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from packtool.options.declare import Excludes, Option
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import COUNT, FLAG, NUMBER, PLACES, TEXT, TEXT_OR_ID
-from packtool.options.names import STRATEGIES, any_of
+from packtool.options.names import STRATEGIES, StrategyName, any_of
 from packtool.options.order import ORDER
 from packtool.options.plans import PackOptions
 from packtool.options.shared import KEEP, SHARD_TOKENS, IndexOnly, KeptOption, Many, MovingRows, OutputOption
@@ -24,7 +24,7 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
     output: OutputOption
     _: KW_ONLY
     strategy: Annotated[
-        str,
+        StrategyName,
         Option(
             TEXT,
             f"Strategy: {any_of(STRATEGIES)}.",
@@ -51,11 +51,11 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
         ),
     ] = None
     too_long: Annotated[
-        Literal["error", "drop", "cut"],
+        Literal["error", "drop", "cut", "first"],
         Option(
             TEXT,
-            "What to do with conversations longer than a row: stop with an error, drop and count them, or cut them; "
-            "strategies that also cut shorter ones need cut.",
+            "Conversations longer than a row: stop with an error, drop them, or cut them, which strategies that cut "
+            "shorter ones need. Or of all longer documents take the first tokens, and drop the others.",
             "Rows",
         ),
     ] = "error"

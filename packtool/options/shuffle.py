@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from packtool.options.declare import Option
 from packtool.options.kinds import COUNT, FLAG, NUMBER, PLACE, TEXT
-from packtool.options.names import METHODS, any_of
+from packtool.options.names import METHODS, MethodName, any_of
 from packtool.options.shared import (
     KEEP,
     LARGEST_ROW,
@@ -34,7 +34,7 @@ class ShuffleArguments(MovingRows):
     output: OutputOption
     _: KW_ONLY
     method: Annotated[
-        str, Option(TEXT, f"{any_of(METHODS)}.", "Order", short="-m", metavar="NAME", suggestions=METHODS)
+        MethodName, Option(TEXT, f"{any_of(METHODS)}.", "Order", short="-m", metavar="NAME", suggestions=METHODS)
     ] = "atom"
     atom_size: Annotated[
         int | None,

@@ -15,31 +15,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from packtool.blending.blend import Blend, names_blend
+from packtool.blending.blend import Blend
 from packtool.errors import UsageError
+from packtool.options.kinds import PLACES, shown
 from packtool.places.typed import places_of
 from packtool.reading.batch import Batch, make_batch
 from packtool.reading.blended_rows import BlendedRows, open_blend
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
-from packtool.reading.recipe import CACHE_BYTES, SHARDS
+from packtool.reading.opened import Opened
+from packtool.reading.recipe import CACHE_BYTES, SHARDS, Fetch
 from packtool.reading.sources import CacheOptions
+from packtool.reading.stream import blend_of
 
-__all__ = ["Batch", "BlendedRows", "BucketDataset", "Dataset", "make_batch", "open"]
+__all__ = ["Batch", "BlendedRows", "BucketDataset", "Dataset", "Opened", "make_batch", "open"]
 
 
 def open(
     path: str | Path | Blend,
     *,
-    dtype: Any = None,
+    dtype: npt.DTypeLike | None = None,
     cache: str | Path | None = None,
     cache_bytes: str | int = CACHE_BYTES,
-    fetch: str = SHARDS,
+    fetch: Fetch = SHARDS,
     stores: str | Path | Sequence[str | Path] = (),
-) -> Dataset | BucketDataset | BlendedRows:
+) -> Opened:
     """Open a packed dataset for reading, or a blend of several datasets. Files are mapped when they are first read.
 
     Args:
@@ -56,13 +59,31 @@ def open(
     Raises:
         DataError: the dataset is missing, unfinished or damaged; a token store that rows are gathered from is gone, or
             has changed.
-        UsageError: the path is a token store.
+        UsageError: neither a path, a URL nor a blend; the path is a token store; tokens can't have the type.
     """
-    if isinstance(path, Blend) or names_blend(path):
+    kind = _type_of_tokens(dtype)
+    try:
+        PLACES.parse(stores)
+    except ValueError:
+        raise UsageError(
+            "bad-option", f"{shown(stores)} can't be used", remedy=f"give {PLACES.words}", where="stores"
+        ) from None
+    blend = blend_of(path, "path")
+    if blend is not None:
         if stores:
             what, remedy = "a blend names the stores of each of its sources", "write them in the blend"
             raise UsageError("option-not-taken", what, remedy=remedy, where="stores")
-        blend = path if isinstance(path, Blend) else Blend.read(path)
-        return open_blend(blend, dtype=dtype, cache=cache, cache_bytes=cache_bytes, fetch=fetch)
-    kind = None if dtype is None else np.dtype(dtype).str
+        return open_blend(blend, dtype=kind, cache=cache, cache_bytes=cache_bytes, fetch=fetch)
+    assert not isinstance(path, Blend)
     return open_recipe(CacheOptions(cache, cache_bytes, fetch).recipe(path, places_of(stores), kind))
+
+
+def _type_of_tokens(dtype: npt.DTypeLike | None) -> str | None:
+    """Return a type that was asked for by its name; None for the one that is stored."""
+    if dtype is None:
+        return None
+    try:
+        return np.dtype(dtype).str
+    except TypeError:
+        remedy = "give int64, or leave it out for the type they are stored in"
+        raise UsageError("bad-option", f"{shown(dtype)} is no type of NumPy", remedy=remedy, where="dtype") from None

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from packtool.blending.blend import Blend
+from packtool.errors import UsageError
 from packtool.planning.plan import I64
 from packtool.reading.batch import Batch
 from packtool.reading.column_fields import Names
@@ -68,6 +70,22 @@ class BlendedRows:
     def origins(self, index: Index) -> tuple[I64, I64]:
         """Return the sources of some rows, and the rows' numbers in their sources, counted through all epochs."""
         return self._stream.order.locate(numbers_of(index, len(self), "row"))
+
+    def segments(self, index: int) -> npt.NDArray[Any]:
+        """Return the segments of one row, as `Dataset.segments` does; documents are numbered in its source."""
+        [[source, epoch, length, row]] = self._located([index]).tolist()
+        return self._stream.source(source).epoch(epoch).buckets[length].segments(row)
+
+    def epoch(self, number: int, *, seed: int | None = None, repack: bool = False) -> BlendedRows:
+        """Return the blend itself: its rows are of all epochs of its sources, and there is no other than number 0.
+
+        Raises:
+            UsageError: another number, or what a blend says of each of its sources.
+        """
+        if number != 0 or seed is not None or repack:
+            what, remedy = "a blend is one run, with all epochs of its sources", "open one of its sources"
+            raise UsageError("bad-option", what, remedy=remedy, where="epoch")
+        return self
 
     def batch(self, index: Index, *, fields: Collection[str] | None = None, **options: Any) -> Batch:
         """Build a training batch of some rows.

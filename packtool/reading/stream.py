@@ -17,15 +17,17 @@ import numpy as np
 
 from packtool.blending.blend import Blend, WrittenSource, names_blend
 from packtool.errors import UsageError
+from packtool.formats.manifest import a_file
 from packtool.options.check import is_whole
-from packtool.places.typed import Typed, places_of
+from packtool.options.kinds import PLACE, shown
+from packtool.places.typed import Typed, place_of, places_of
 from packtool.planning.plan import I64, by_value
 from packtool.reading.batch import Batch, check_options, make_batch
 from packtool.reading.column_fields import BlendedColumns, Names, columns_in
 from packtool.reading.epochs import Source
 from packtool.reading.order import BlendOrder, OneSource, Order
 from packtool.reading.raw_batch import RawBatch, joined_rows, of_no_rows
-from packtool.reading.recipe import CACHE_BYTES, SHARDS
+from packtool.reading.recipe import CACHE_BYTES, SHARDS, Fetch
 from packtool.reading.sources import CacheOptions, open_sources
 from packtool.support.sizes import plural
 
@@ -90,7 +92,7 @@ class Stream:
         stores: Typed | Sequence[Typed] = (),
         cache: str | Path | None = None,
         cache_bytes: str | int = CACHE_BYTES,
-        fetch: str = SHARDS,
+        fetch: Fetch = SHARDS,
         **options: Any,
     ) -> None:
         check_options(options, Stream, make_batch)
@@ -368,12 +370,28 @@ def _rows_in(batch_tokens: int, length: int, where: str) -> int:
     return batch_tokens // length
 
 
-def blend_of(source: Typed | Blend) -> Blend | None:
-    """Return the blend that a source is, read from its file if need be; None for a dataset."""
+def blend_of(source: Typed | Blend, where: str = "source") -> Blend | None:
+    """Return the blend that a source is, read from its file if need be; None for a dataset.
+
+    Args:
+        where: the name of the argument, for messages.
+
+    Raises:
+        UsageError: neither a path, a URL nor a blend.
+        DataError: a file that is none.
+    """
     if isinstance(source, Blend):
         return source
+    try:
+        PLACE.parse(source)
+    except ValueError:
+        what = f"{shown(source)} is neither a path, a URL nor a packtool.Blend"
+        remedy = "give one packed dataset; packtool.Blend reads several together"
+        raise UsageError("bad-option", what, remedy=remedy, where=where) from None
     if isinstance(source, str | Path) and names_blend(source):
         return Blend.read(source)
+    if isinstance(source, str | Path) and Path(source).is_file():
+        raise a_file(place_of(source))
     return None
 
 

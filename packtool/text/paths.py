@@ -38,11 +38,13 @@ def top_of(path: str) -> str:
 
 
 def value_at(record: Mapping[str, Any], path: str) -> Any:
-    """Return the value that a path leads to, else that of a field of the whole name; MISSING for neither.
+    """Return the value of a field of the whole name, else the one that a path leads to; MISSING for neither.
 
     >>> value_at({"a": {"text": ["b", "c"]}}, "a.text[-1]"), value_at({"a.b": 1}, "a.b")
     ('c', 1)
     """
+    if path in record:
+        return record[path]
     value: Any = record
     for step in steps(path):
         if isinstance(step, str):
@@ -50,7 +52,7 @@ def value_at(record: Mapping[str, Any], path: str) -> Any:
         else:
             leads_on = isinstance(value, list) and -len(value) <= step < len(value)
         if not leads_on:
-            return record.get(path, MISSING)
+            return MISSING
         value = value[step]
     return value
 

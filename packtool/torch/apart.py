@@ -221,7 +221,7 @@ def _unchanged(inner: Any) -> Iterator[None]:
             if not torch.equal(buffer, before):
                 buffer.copy_(before)
             setattr(module, name, buffer)
-        torch.clear_autocast_cache()  # weights that were cast without gradients would get none in training
+        torch.clear_autocast_cache()  # training must not take what was cast here, without gradients
 
 
 def _calls(model: Any, inner: Any, inputs: Mapping[str, Any], places: _Places) -> Calls:

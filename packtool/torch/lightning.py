@@ -1,7 +1,7 @@
 """Train with Lightning: a callback with which a run goes on exactly, also with another batch size.
 
 >>> from packtool.torch.lightning import CountBatches                              # doctest: +SKIP
->>> trainer = Trainer(use_distributed_sampler=False, callbacks=[CountBatches(loader)])    # doctest: +SKIP
+>>> trainer = Trainer(use_distributed_sampler=False, callbacks=[CountBatches()])   # doctest: +SKIP
 >>> trainer.fit(model, loader, valid, ckpt_path=checkpoint)                        # doctest: +SKIP
 """
 
@@ -11,29 +11,41 @@ from typing import Any
 
 from lightning.pytorch import Callback
 
+from packtool.errors import UsageError
 from packtool.torch.loader import Loader
 
 
 class CountBatches(Callback):  # type: ignore[misc,unused-ignore]
     """Tells Lightning how many batches of the present size lie before the place of a checkpoint.
 
-    Lightning saves the loader's state itself, but ends an epoch by the number of batches that it counted. These may
-    have had another size: without this callback rows would be left out, or an epoch too many begun.
+    Lightning saves the state of the `Loader` itself, but ends an epoch by the number of batches that it counted. These
+    may have had another size: without this callback rows would be left out, or an epoch too many begun.
 
-    Args:
-        loader: that is given to `Trainer.fit`.
+    Raises:
+        UsageError: when a run goes on, and trains on something else than a `Loader`.
     """
 
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
+    def __init__(self) -> None:
+        self._epochs: dict[str, int] | None = None  # of the checkpoint that the run goes on from
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         del trainer, pl_module
-        progress = checkpoint["loops"]["fit_loop"]
-        self._loader.load_state_dict(progress["state_dict"]["combined_loader"][0])
-        counts = progress["epoch_loop.batch_progress"]["current"]
-        epochs = progress["epoch_progress"]["current"]
-        had = len(self._loader) - self._loader.remaining
-        if epochs["processed"] == epochs["ready"]:  # saved when an epoch was over: the next one has had nothing
+        self._epochs = dict(checkpoint["loops"]["fit_loop"]["epoch_progress"]["current"])
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        # Only now there is a loader that was made in train_dataloader, and it has its state.
+        del pl_module
+        if self._epochs is None:
+            return
+        loader = trainer.train_dataloader
+        if not isinstance(loader, Loader):
+            what = f"it counts batches of a Loader, and the run trains on a {type(loader).__name__}"
+            raise UsageError("bad-option", what, remedy="leave the callback out", where="CountBatches")
+        had = len(loader) - loader.remaining
+        if self._epochs["processed"] == self._epochs["ready"]:  # saved when an epoch was over: the next has had nothing
             had = 0
-        counts.update({name: count + had - counts["ready"] for name, count in counts.items()})
+        counts = trainer.fit_loop.epoch_loop.batch_progress.current
+        missing = had - counts.ready
+        for name in ("ready", "started", "processed", "completed"):
+            setattr(counts, name, getattr(counts, name) + missing)
+        self._epochs = None

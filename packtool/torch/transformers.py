@@ -65,7 +65,8 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
         if loader is not None:
             self.loader = loader
         self.args.ignore_data_skip = True  # the loader finds its place itself
-        self.add_callback(_SavePlace(self))
+        self.add_callback(_Resuming(self))
+        self._random_from: str | None = None  # the checkpoint whose random numbers the next step begins with
         self._flat = flat
         self._flash = "flash" in (getattr(getattr(self.model, "config", None), "_attn_implementation", None) or "")
         self._unchecked = CHECKED if check else 0  # batches in which rows of two documents are looked for
@@ -102,7 +103,14 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
             resume_from_checkpoint = get_last_checkpoint(self.args.output_dir) or True  # the Trainer says what is amiss
         if isinstance(resume_from_checkpoint, str | Path):
             self.loader.load_state_dict(_place_in(Path(resume_from_checkpoint)))
+            self._random_from = str(resume_from_checkpoint)
         return super().train(resume_from_checkpoint, *rest, **options)
+
+    def take_random_numbers(self) -> None:
+        """Take those of the checkpoint that a run resumes from, once it has its first batch."""
+        if self._random_from is not None:
+            self._load_rng_state(self._random_from)
+            self._random_from = None
 
     def get_train_dataloader(self) -> Any:
         return _Batches(self.loader)
@@ -126,6 +134,9 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
         return valid
 
     def _prepare_inputs(self, inputs: Any) -> Any:
+        if len(inputs["input_ids"]) == 0:
+            what, remedy = "a rank has no row of a batch", "give the loader drop_last=True, or fill=True"
+            raise UsageError("bad-option", what, remedy=remedy, where="loader")
         # Before they are moved to a device, which would wait for where documents begin.
         if self._flat:
             inputs = flat(inputs)
@@ -209,11 +220,17 @@ class _Batches:
         return len(self._loader)
 
 
-class _SavePlace(TrainerCallback):  # type: ignore[misc,unused-ignore]
-    """Writes the place of the loader of a trainer into each checkpoint, in the process that writes the checkpoint."""
+class _Resuming(TrainerCallback):  # type: ignore[misc,unused-ignore]
+    """Writes the place of a trainer's loader into each checkpoint, in the process that writes the checkpoint.
+
+    A resumed run begins with the random numbers of its checkpoint, which the Trainer takes only where it skips batches.
+    """
 
     def __init__(self, trainer: PackedTrainer) -> None:
         self._trainer = trainer
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._trainer.take_random_numbers()
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if args.should_save:

@@ -57,7 +57,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (BOTH + '[[shuffle]]\nmethod = "atom"\natom-size = 8\n', 'c.toml:9: atom-size: packed with strategy="bfd" in'),
         (BOTH + '[shuffle]\nmethod = "bucket"\nbatch-tokens = 64\n', "out/packed: all its rows have one length"),
         (BUCKETS + '[shuffle]\nmethod = "bucket"\nbatch-tokens = 24\n', "c.toml:9: batch-tokens: 24 tokens is not a"),
-        (BUCKETS + '[export]\nformat = "olmo"\n', "c.toml:8: format: olmo holds rows of one length"),
         (
             BOTH + '[shuffle]\nmethod = "partial"\nbatch-size = 2\nsequence-length = 8\nkeep = "x"\n',
             "keep: no store has a",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import random
@@ -28,7 +29,7 @@ from packtool.commands import count_rows
 from packtool.engines import Cluster, cluster
 from packtool.engines.cluster import on_worker
 from packtool.engines.sending import load, sent
-from packtool.errors import DataError, PacktoolError
+from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.support.version import build
 from tests.engines.test_processes import fail_from_three, square
 from tests.making import Make, write_records
@@ -97,6 +98,34 @@ def test_files_that_a_worker_does_not_see(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=seen) as caught:
         called(function)
     assert caught.value.code == "not-shared"
+
+
+def fail(error: Exception, worker: Any) -> None:
+    raise error
+
+
+HERE = f"the worker on {os.uname().nodename}"
+OF_THIS_WORKER: list[tuple[Exception, str, str]] = [
+    (OSError(errno.EFBIG, "File too large", "/a"), "file-too-large", rf"/a: {HERE}: larger than the file system lets"),
+    (OSError(errno.ENOSPC, "No space left", "/a"), "disk-full", f"/a: {HERE}: no space left on the device"),
+    (MemoryError(), "out-of-memory", f"{HERE}: not enough memory"),
+    (ImportError("no libarrow"), "worker-broken", rf"{HERE} can't import what it needs \(no libarrow\)\. Install"),
+    (UsageError("missing-extra", "no Jinja", remedy="install it"), "missing-extra", f"{HERE}: no Jinja. Install it"),
+    (DataError("invalid-json", "not JSON", remedy="look", where="a:5"), "invalid-json", r"^a:5: not JSON\. Look"),
+]
+
+
+@pytest.mark.parametrize(("error", "code", "said"), OF_THIS_WORKER, ids=repr)
+def test_what_is_wrong_with_a_worker_names_it(error: Exception, code: str, said: str) -> None:
+    with pytest.raises(PacktoolError, match=said) as caught:
+        called(fail, error)
+    assert caught.value.code == code
+
+
+def test_a_defect_names_the_worker_in_its_traceback() -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        called(fail, ZeroDivisionError())
+    assert caught.value.__notes__ == [f"on {HERE}"]
 
 
 def test_nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,6 +336,33 @@ def test_a_worker_that_does_not_see_the_inputs(corpus: Path, tmp_path: Path, com
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("broken", "before", "said"),
+    [
+        ("", "ulimit -f 100", r"worker on \S+: larger than ulimit -f allows, 102 kB"),
+        ("tokenizers", "", r"worker on \S+ can't import what it needs \(it is broken\)"),
+    ],
+)
+def test_a_broken_worker_is_named(broken: str, before: str, said: str, tmp_path: Path) -> None:
+    file = write_records(tmp_path / "a.jsonl", [{"text": f"some words {number}"} for number in range(20_000)])
+    if broken:
+        (tmp_path / f"{broken}.py").write_text("raise ImportError('it is broken')")
+    command = f'export PYTHONPATH="{tmp_path}"; {before or "true"}; exec "$@"'
+    output = ["-o", str(tmp_path / "out"), "--encoder", "tokenizers"]
+    with _cluster(tmp_path, workers=0) as (address, _, _, start):
+        start(*WORKER, address, before=["bash", "-c", command, "bash"])
+        run = subprocess.run(
+            [sys.executable, "-m", "packtool", "tokenize", file, *output, "--scheduler", address],
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENT,
+            check=False,
+        )
+    assert run.returncode == 1
+    assert re.search(said, run.stderr), run.stderr
+
+
+@pytest.mark.slow
 def test_without_workers_it_waits_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "SAY_SECONDS", 1.5)
     said: list[str] = []
@@ -398,8 +454,7 @@ def test_a_scheduler_and_workers_in_one_job(tmp_path: Path) -> None:
     for part in range(3):
         texts = [{"text": f"document {n} of part {part}"} for n in range(200)]
         write_records(tmp_path / "corpus" / f"{part}.jsonl", texts)
-    [script] = [code for _, name, code in blocks(ROOT / "docs" / "cluster.md") if name == "job.sbatch"]
-    (tmp_path / "job.sbatch").write_text(script)
+    _write_blocks(tmp_path, "job.sbatch", "tls.sh")
     (tmp_path / "bin").mkdir()
     python = f'#!/bin/sh\nexec "{sys.executable}" -m'
     for name, text in (("srun", SRUN), ("packtool", f'{python} packtool "$@"\n'), ("dask", f'{python} dask "$@"\n')):
@@ -424,6 +479,36 @@ def test_a_scheduler_and_workers_in_one_job(tmp_path: Path) -> None:
         assert contents(tmp_path / name) == contents(tmp_path / f"{name}-here")
 
 
+@pytest.mark.slow
+def test_with_the_certificate_of_the_page_and_not_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _write_blocks(tmp_path, "tls.sh")
+    file = write_records(tmp_path / "a.jsonl", [{"text": "a"}])
+    sourced = subprocess.run(["bash", "-c", ". ./tls.sh; env -0"], cwd=tmp_path, capture_output=True, check=True)
+    for line in sourced.stdout.decode().split("\0"):
+        name, _, value = line.partition("=")
+        if name.startswith("DASK_"):
+            monkeypatch.setenv(name, value)
+    with _cluster(tmp_path, workers=1, protocol="tls") as (address, *_):
+        command = [sys.executable, "-m", "packtool", "tokenize", file, "--scheduler", address, "-o"]
+        done = subprocess.run(
+            [*command, tmp_path / "out"], capture_output=True, text=True, timeout=PATIENT, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        others = {name: value for name, value in os.environ.items() if not name.startswith("DASK_")}
+        refused = subprocess.run(
+            [*command, tmp_path / "no"], capture_output=True, text=True, timeout=PATIENT, check=False, env=others
+        )
+    assert refused.returncode == 1
+    assert f"error[no-cluster]: {address}: no scheduler answers there" in refused.stderr
+
+
+def _write_blocks(place: Path, *names: str) -> None:
+    """Write files as docs/cluster.md has them."""
+    for _, name, code in blocks(ROOT / "docs" / "cluster.md"):
+        if name in names:
+            (place / name).write_text(code)
+
+
 def _anonymous(process: int) -> int:
     """Bytes of memory that map no file."""
     try:
@@ -435,7 +520,7 @@ def _anonymous(process: int) -> int:
 
 @contextmanager
 def _cluster(
-    place: Path, workers: int = 2, hidden: Path | None = None
+    place: Path, workers: int = 2, hidden: Path | None = None, protocol: str = "tcp"
 ) -> Iterator[tuple[str, Process, list[Process], Callable[..., Process]]]:
     """A real scheduler and workers, processes of their own in another working directory; and what starts more.
 
@@ -443,8 +528,9 @@ def _cluster(
         place: for the working directory.
         workers: how many.
         hidden: a directory that they do not see: another file system is mounted there.
+        protocol: tcp, or tls, of which the environment must know more.
     """
-    address = f"tcp://127.0.0.1:{_free_port()}"
+    address = f"{protocol}://127.0.0.1:{_free_port()}"
     variables = {**os.environ, "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5s"}
     python, elsewhere = [sys.executable, "-m"], place / "elsewhere"
     elsewhere.mkdir()

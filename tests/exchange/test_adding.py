@@ -21,7 +21,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "packtool/exchange/formats/lines.py").write_text(code, encoding="utf-8")
     for file, before, after in (
         ("packtool/options/names.py", '    "megatron": (', '    "lines": ("*.ids",),\n    "megatron": ('),
-        ("packtool/options/names.py", 'IMPORTS = ("megatron",', 'IMPORTS = ("lines", "megatron",'),
+        ("packtool/options/names.py", 'ImportName = Literal["megatron",', 'ImportName = Literal["lines", "megatron",'),
+        ("packtool/options/names.py", '    "megatron",\n', '    "lines",\n    "megatron",\n'),
         ("tests/exchange/readers.py", "\n\nREADERS: ", f"\n\n{reader}\n\nREADERS: "),
         (
             "tests/exchange/readers.py",

@@ -63,8 +63,7 @@ def test_documents(make: Make, tmp_path: Path, name: str, *, masked: bool) -> No
         for document, size in enumerate(lengths):
             loss.append(document_loss(100 * number + document, size) if masked and number else [1] * size)
     if masked and not chosen.loss:
-        zeros = sum(mask.count(0) for mask in loss)
-        with pytest.raises(UsageError, match=f"{name} can't say which tokens train, and {zeros} of them do") as error:
+        with pytest.raises(UsageError, match=f"{name} can't say which tokens train, and some of them do not") as error:
             packtool.export(stores, tmp_path / "out", format=name)
         able = sorted(other for other, each in FORMATS.items() if each.part and each.loss)
         assert (error.value.code, error.value.remedy) == ("format-without-loss", f"choose {any_of(tuple(able))}")

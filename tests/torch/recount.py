@@ -160,7 +160,7 @@ def lightning(part: Part) -> Any:
     trainer = Trainer(
         max_steps=STEPS if part.stops else -1, max_epochs=part.epochs, val_check_interval=2, accelerator="cpu",
         devices=2, strategy="ddp", use_distributed_sampler=False, enable_checkpointing=part.stops,
-        default_root_dir=part.place, callbacks=[save] if part.stops else [CountBatches(part.loader)], **quiet,
+        default_root_dir=part.place, callbacks=[save] if part.stops else [CountBatches()], **quiet,
     )  # fmt: skip
     saved = None if part.stops else part.place / "lightning.ckpt"
     trainer.fit(Module(), part.loader, part.valid(), ckpt_path=saved)

@@ -156,7 +156,7 @@ def lightning(run: Run) -> None:
     if run.stop is None or run.stop == int(run.stop):
         when = {"every_n_train_steps": int(run.stop or 1)}
     save = lightning.callbacks.ModelCheckpoint(dirpath=run.save.parent, filename=run.save.name, **when)
-    callbacks = [CountBatches(loader), save]
+    callbacks = [CountBatches(), save]
     trainer = lightning_trainer(run.save.parent, use_distributed_sampler=False, callbacks=callbacks, **ends)
     checkpoint = None if run.resume is None else run.resume.with_name(f"{run.resume.name}.ckpt")
     seen: dict[tuple[str, int], Rows] = {}

@@ -57,8 +57,7 @@ def read_delimited(
     if fields.ids:
         raise Fault("bad-ids", "a table of text, which has no lists of token ids")
     lines = _Lines(stream, limit)
-    csv.field_size_limit(max(limit, csv.field_size_limit()))  # the library's own, 128 KiB, is far below ours
-    rows = csv.reader(lines, **dialect)
+    rows = _rows(lines, limit, dialect)
     header = _next(rows, lines, 0)
     if header is None:
         return
@@ -88,13 +87,21 @@ def _first_row(stream: Readable, *, dialect: Mapping[str, Any]) -> dict[str, str
         Fault: it can't be read.
     """
     lines = _Lines(stream, RECORD_BYTES)
-    rows = csv.reader(lines, **dialect)
+    rows = _rows(lines, RECORD_BYTES, dialect)
     header = _next(rows, lines, 0)
     if not isinstance(header, list):
         return None
     row = _next(rows, lines, 1)
+    while row == []:  # a blank line
+        row = _next(rows, lines, 1)
     values = row if isinstance(row, list) else []
     return dict(zip_longest(header, values[: len(header)], fillvalue=""))
+
+
+def _rows(lines: _Lines, limit: int, dialect: Mapping[str, Any]) -> Any:
+    """Return a reader of rows whose values are bounded by `lines` alone: the library's own limit is 128 KiB."""
+    csv.field_size_limit(max(limit, csv.field_size_limit()))
+    return csv.reader(lines, **dialect)
 
 
 def _next(rows: Any, lines: _Lines, number: int) -> list[str] | Fault | None:
@@ -139,7 +146,7 @@ def _document(fields: Fields, header: list[str], row: list[str] | Fault) -> Made
 
 
 def _require(header: list[str], fields: Fields) -> None:
-    """Require a table to have the columns that are read, each of them once.
+    """Require a table to have the columns without which it has no documents, and each that is read once.
 
     Raises:
         Fault: it has not.
@@ -148,9 +155,8 @@ def _require(header: list[str], fields: Fields) -> None:
     lacking = fields.lacking(held)
     if lacking:
         raise Fault("missing-text", f"{lacking}; {fields_there(header)}")
-    for name in fields.columns:
-        if name not in header:
-            raise Fault("bad-field", f"no column {name!r}; {fields_there(header)}")
+    if fields.required and fields.required not in header:
+        raise Fault("bad-field", f"no column {fields.required!r}; {fields_there(header)}")
     for name in (*held, *fields.columns):
         times = header.count(name)
         if times > 1:

@@ -7,7 +7,7 @@ from contextlib import closing
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from packtool.errors import DataError, UsageError
+from packtool.errors import UsageError
 from packtool.formats.fields import BESIDE, KINDS
 from packtool.text.conversations.layouts import USUAL, RecordLayout, known_layout, lacking, unread
 from packtool.text.conversations.turns import holds_text, holds_turns
@@ -19,7 +19,6 @@ from packtool.text.corpus.formats import FORMATS
 from packtool.text.corpus.nearest import described, nearest, options_for
 from packtool.text.corpus.records import CorpusFile, Fields, shown
 from packtool.text.corpus.tables import row_of
-from packtool.text.faults import Fault
 from packtool.text.paths import value_at, values_at
 from packtool.warnings import warn
 
@@ -164,15 +163,18 @@ def completed(prompt: Sequence[str], completion: str | None, record: Mapping[str
 
 
 def first_record(file: CorpusFile) -> Mapping[str, Any] | None:
-    """Return the first record of a file, with null for what a row of a table lacks; None if none can be read."""
+    """Return the first record of a file, with null for what a row of a table lacks; None if none can be read.
+
+    A look costs no command: whatever goes wrong in it means that nothing is known.
+    """
     first = FORMATS[file.format].first
     if first is None:
         return None
     try:
         with closing(open_raw(file.location)) as raw, closing(open_stream(raw, file.compression)) as stream:
             return first(stream)
-    except (Fault, DataError, OSError):
-        return None  # reading it will tell
+    except Exception:  # of any library that is given a damaged file; reading it will tell
+        return None
 
 
 def peek(records: Iterable[Any]) -> tuple[Mapping[str, Any] | None, Iterable[Any]]:

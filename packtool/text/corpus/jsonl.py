@@ -83,7 +83,7 @@ class RecordParser:
     def __init__(self, fields: Fields, limit: int) -> None:
         self._fields = fields
         self._limit = limit
-        self._names = (*fields.document, *fields.columns)
+        self._names = tuple(dict.fromkeys((*fields.document, *fields.columns)))
         self._plain = fields.plain and all(steps(name) == (name,) for name in self._names)
         self._decoder = self._quick()
 
@@ -142,8 +142,8 @@ class RecordParser:
                 columns.append([values[number] for _, values in found])
             batch.take([document for document, _ in found], columns)
             return batch
-        for number, name in enumerate(fields.columns, 1):
-            values = map(attrgetter(f"f{number}"), records)
+        for name in fields.columns:
+            values = map(attrgetter(f"f{self._names.index(name)}"), records)
             columns.append([scalar(value, name) for value in values])
         if fields.required and None in columns[fields.columns.index(fields.required)]:
             raise Fault("bad-field", f"no field {fields.required!r}")

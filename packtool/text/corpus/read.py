@@ -96,8 +96,8 @@ class SpanReader:
             return None
         if fields.chat:
             return Fault("missing-text", "plain text, which holds no conversations")
-        if fields.columns or fields.ids:
-            name = fields.text if fields.ids else fields.columns[0]
+        name = fields.text if fields.ids else fields.required
+        if name:
             return Fault("bad-field", f"plain text, which has no field {name!r}")
         return None
 
@@ -111,18 +111,23 @@ class SpanReader:
     def _read(self, source: FileBytes) -> Iterator[RecordBatch]:
         file, span, format = self._file, self._span, self._format
         stream = open_stream(source, file.compression)
+        fields = self._fields
+        if format.plain:
+            fields = msgspec.structs.replace(fields, columns=())  # it has none
         if file.separator:
-            batches = read_separated(stream, self._fields, file.separator, self._limit)
+            batches = read_separated(stream, fields, file.separator, self._limit)
         elif format.division is None:
-            batches = format.read(stream, self._fields, self._limit)
+            batches = format.read(stream, fields, self._limit)
         else:
-            batches = format.read(stream, self._fields, self._limit, span.start, span.stop)
+            batches = format.read(stream, fields, self._limit, span.start, span.stop)
         if format.table:
             yield from batches  # which know how much of the file they are
             return
         before = 0
         for batch in batches:
             batch.progress = batch.bytes
+            if format.plain:
+                batch.columns = [[None] * len(batch.documents)] * len(self._fields.columns)
             if file.compression:
                 batch.progress, before = stream.consumed - before, stream.consumed
             yield batch

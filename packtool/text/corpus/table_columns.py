@@ -47,11 +47,11 @@ class Columns:
             else:
                 self._readers[name] = reader_of(kind, name, beside=name in named)
         self._plain = fields.plain and not fields.ids and self._readers[fields.text] is None
-        self._others = [_scalar(schema, name) for name in fields.columns]
+        self._others = [_scalar(schema, name, required=name == fields.required) for name in fields.columns]
         self._required = 0  # its place, if there is one
         if fields.required:
             self._required = fields.columns.index(fields.required)
-        self.names = list(dict.fromkeys(map(_column, [*held, *fields.columns])))
+        self.names = list(dict.fromkeys(map(_column, filter(None, [*self._paths.values(), *self._others]))))
 
     def _held(self, schema: Any) -> list[str]:
         """List the columns of documents that there are, of the types they need."""
@@ -92,6 +92,9 @@ class Columns:
         columns: list[list[Any]] = []
         at_fault = False
         for name, path in zip(fields.columns, self._others, strict=True):
+            if path is None:  # as in a record that lacks a field
+                columns.append([None] * len(table))
+                continue
             values = _scalars(_descend(table, path), name)
             write = scalar
             if Fault in set(map(type, values)):
@@ -169,9 +172,11 @@ def _is_there(schema: Any, name: str) -> bool:
     return name in schema.names or top_of(name) in schema.names
 
 
-def _column(path: str) -> str:
-    """Return the column, or the part of one, that has to be read for a path: all of a list."""
-    return top_of(path) if "[" in path else path
+def _column(path: Path) -> str:
+    """Return the column, or the part of one, that has to be read for a path: all of what holds a list."""
+    if set(map(type, path)) == {str}:
+        return ".".join(map(str, path))
+    return str(path[0])
 
 
 def _holds_text(kind: Any) -> bool:
@@ -194,11 +199,14 @@ def _is_list(kind: Any) -> bool:
     return any(check(kind) for check in (types.is_list, types.is_large_list, types.is_fixed_size_list))
 
 
-def _scalar(schema: Any, column: str) -> Path:
-    """Return the path to a column of scalars."""
+def _scalar(schema: Any, column: str, *, required: bool) -> Path | None:
+    """Return the path to a column of scalars; None if the table lacks it, and may lack it."""
     from pyarrow import types
 
-    path, kind = _find(schema, column, "bad-field")
+    found = _found(schema, column, "bad-field")
+    if found is None and not required:
+        return None
+    path, kind = found or _find(schema, column, "bad-field")
     binary = (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)
     if types.is_nested(kind) or any(check(kind) for check in binary):
         raise Fault("bad-field", f"column {column!r} holds {kind}, not scalars")
@@ -206,13 +214,22 @@ def _scalar(schema: Any, column: str) -> Path:
 
 
 def _find(schema: Any, column: str, code: str) -> tuple[Path, Any]:
+    """Find a column as `_found` does; a `Fault` with this code if there is none."""
+    found = _found(schema, column, code)
+    if found is None:
+        raise Fault(code, f"no column {column!r}; {fields_there(schema.names)}")
+    return found
+
+
+def _found(schema: Any, column: str, code: str) -> tuple[Path, Any] | None:
     """Find a column, or what lies at a path in one, unless a column has the whole name.
 
     Returns:
-        The names and indices on the way to it, and its type; of a dictionary the type of its values.
+        The names and indices on the way to it, and its type, of a dictionary the type of its values; None if there is
+        none.
 
     Raises:
-        Fault: with this code; there is no such column, or several of one name.
+        Fault: with this code; there are several of one name.
     """
     import pyarrow as pa
 
@@ -226,7 +243,7 @@ def _find(schema: Any, column: str, code: str) -> tuple[Path, Any]:
             continue
         places = kind.get_all_field_indices(part) if pa.types.is_struct(kind) else []
         if not places:
-            raise Fault(code, f"no column {column!r}; {fields_there(schema.names)}")
+            return None
         if len(places) > 1:
             raise Fault(code, f"{len(places)} columns are called {part!r}")
         kind = kind.field(places[0]).type

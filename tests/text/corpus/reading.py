@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,23 +38,33 @@ def put(folder: Path, *names: str) -> Path:
     return folder
 
 
+def _delimited(path: Path, records: list[dict[str, Any]], delimiter: str) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, records[0], delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows(records)
+
+
+def _arrow(path: Path, records: list[dict[str, Any]]) -> None:
+    table = pa.Table.from_pylist(records)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
+        out.write_table(table)
+
+
+WRITERS: dict[str, Callable[[Path, list[dict[str, Any]]], Any]] = {
+    "jsonl": lambda path, records: path.write_text("".join(json.dumps(record) + "\n" for record in records)),
+    "json": lambda path, records: path.write_text(json.dumps(records, indent=2)),
+    "parquet": lambda path, records: parquet.write_table(pa.Table.from_pylist(records), path),
+    "arrow": _arrow,
+    "csv": lambda path, records: _delimited(path, records, ","),
+    "tsv": lambda path, records: _delimited(path, records, "\t"),
+}
+"""What writes records in each format that has them."""
+
+
 def write(path: Path, records: list[dict[str, Any]]) -> Path:
     """Write records in the format that the suffix says, by default lines of JSON."""
-    if path.suffix == ".parquet":
-        parquet.write_table(pa.Table.from_pylist(records), path)
-    elif path.suffix == ".arrow":
-        table = pa.Table.from_pylist(records)
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
-            out.write_table(table)
-    elif path.suffix == ".csv":
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, records[0])
-            writer.writeheader()
-            writer.writerows(records)
-    elif path.suffix == ".json":
-        path.write_text(json.dumps(records, indent=2))
-    else:
-        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    WRITERS.get(path.suffix[1:], WRITERS["jsonl"])(path, records)
     return path
 
 

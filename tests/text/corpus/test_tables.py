@@ -3,6 +3,7 @@ long values, bytes that are not text, damage."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -17,8 +18,9 @@ from pyarrow import parquet
 
 import packtool
 from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.text.corpus.formats import FORMATS
 from packtool.text.corpus.read import records_before
-from packtool.text.corpus.records import Reject, Span
+from packtool.text.corpus.records import Fields, Reject, Span
 from packtool.text.faults import Fault
 from tests.text.corpus.reading import find, only_batch, read, salvage, together
 from tests.text.tokenizing.runs import ASSET
@@ -226,3 +228,35 @@ def test_options_that_are_not_utf_8_are_refused(tmp_path: Path, option: str) -> 
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
     with pytest.raises(UsageError, match=rf"{option}: 't\\udce9xt' is not valid UTF-8\. Write it in UTF-8"):
         packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "store", **{option: "t\udce9xt"})  # type: ignore[arg-type]
+
+
+class Counted(io.FileIO):
+    """Counts the bytes that are read."""
+
+    read_bytes = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size) or b""
+        self.read_bytes += len(data)
+        return data
+
+
+def test_videos_beside_texts_are_not_read_to_say_that_they_are_not_read(tmp_path: Path) -> None:
+    video = [bytes(1 << 20)] * 8
+    frames = [[{"path": "a", "bytes": each}] for each in video]
+    columns = {"video": video, "text": ["words"] * 8, "frames": frames, "sound": [[0.5] * 100_000] * 8, "n": [1] * 8}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet", compression="none", use_dictionary=False)
+    first = FORMATS["parquet"].first
+    assert first is not None
+    with Counted(tmp_path / "a.parquet") as file:
+        assert first(file) == {
+            "video": b"",
+            "text": "words",
+            "frames": [{"path": "", "bytes": b""}],
+            "sound": [0],
+            "n": 1,
+        }
+        assert file.read_bytes < 1 << 18
+    with Counted(tmp_path / "a.parquet") as file:
+        assert [len(batch.documents) for batch in FORMATS["parquet"].read(file, Fields(), 1 << 20)] == [8]
+        assert file.read_bytes < 1 << 18

@@ -46,7 +46,8 @@ def read_arrow(file: io.RawIOBase, fields: Fields, limit: int) -> Iterator[Recor
 
 
 def _first(file: Any) -> dict[str, Any] | None:
-    return first_row(ArrowFile(file))
+    tables = ArrowFile(file)
+    return first_row(tables.schema, tables)
 
 
 FORMAT = TextFormat(
