@@ -25,6 +25,7 @@ CODES = frozenset(
         "holdout-by-text",
         "input-named-twice",
         "matched-nothing",
+        "no-directory-sync",
         "no-document-ends",
         "no-documents",
         "no-end",
