@@ -50,9 +50,10 @@ def reading_of(record: Mapping[str, Any]) -> RecordLayout:
     '--prompt=question --completion=answer'
     """
     names = _named(tuple(record))
-    if names.only is not None and all(type(record[name]) is names.kind and record[name] for name in names.values):
-        if names.kind is str or is_sender(record[names.values[0]][0]):
-            return names.only  # as of nearly all records
+    usual = names.only is not None and all(type(record[name]) is names.kind and record[name] for name in names.values)
+    if usual and (names.kind is str or is_sender(record[names.values[0]][0])):
+        assert names.only is not None
+        return names.only  # as of nearly all records
     found = readings(record)
     if len(found) != 1:
         raise _unclear(record, found) if found else _nothing(record)
