@@ -17,7 +17,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from packtool.errors import visible
-from packtool.outputs.tokenizer_files import is_default
+from packtool.formats.made_by import is_default
 from packtool.report import tables
 from packtool.report.blend_tables import left_out, sources_table, stages_table, weight_bars
 from packtool.report.blend_types import BlendReport, Report
@@ -61,7 +61,7 @@ def print_stats(report: Report, console: Console, *, full: bool = False, page: P
     if page is not None:
         _print_written(page, console)
     elif not full:
-        console.print("All figures: --full; charts: --html FILE; terms: docs/glossary.md.", highlight=False)
+        console.print("All figures: --full; charts: --html FILE; terms: the page Glossary.", highlight=False)
 
 
 def print_answer(report: Report, console: Console, page: Path | str | None = None) -> None:
