@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 LOCAL = "local"
 """In place of an address: a scheduler and workers of this run's own, on this machine."""
-PATIENCE = "30s"
+PATIENCE = "5s"
 """Time to wait for a scheduler."""
 ASK_SECONDS = 1.0
 """Time after which the scheduler is asked again who its workers are."""
