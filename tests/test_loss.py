@@ -205,6 +205,11 @@ def test_what_trains_is_told(stores: list[Path], tmp_path: Path, shell: Shell) -
     assert f"trained on {ledger['trained']:,}" in printed
     assert f"masked, not padding {ledger['masked']:,}" in printed
     assert f"would train, in no row {ledger['trained_dropped']:,} 0 text and EOS" in printed
+    packtool.pack(stores, tmp_path / "short", strategy="concat", sequence_length=300, remainder="drop")
+    ledger = load(tmp_path / "short")["ledger"]
+    share = f"{100 * ledger['trained_dropped'] / sum(ledger['trained_stored']):.2f}%"
+    printed = " ".join(shell("stats", tmp_path / "short", "--full").split())
+    assert f"would train, in no row {ledger['trained_dropped']:,} {share} text and EOS" in printed
     row = packtool.show(tmp_path / "packed", row=3)
     loss = stored(tmp_path / "packed", "loss")[0][3].tolist()
     runs = [each for segment in row.segments for each in segment.runs]

@@ -50,11 +50,14 @@ def _of_lengths(stream: Stream, blend: Blend, path: str) -> BlendReport:
     GlobalBatches(stream)  # refuses a blend that makes no batch
     dataset = cast("BucketDataset", stream.source(0).epoch(0))
     epoch, table = dataset.recipe.epoch, dataset.batches
-    assert epoch is not None and epoch.batch_tokens is not None and table is not None  # noqa: PT018
+    assert epoch is not None
+    assert table is not None
+    tokens = epoch.options.batch_tokens
+    assert tokens is not None
     counts = {length: int(np.count_nonzero(table["bucket"] == length)) for length in dataset.buckets}
-    schedule = lengths_schedule(blend, counts, epoch.batch_tokens)
+    schedule = lengths_schedule(blend, counts, tokens)
     batches = {str(length): count for length, count in counts.items()}
-    report = _report(path, schedule, batches, dict.fromkeys(batches), epoch.batch_tokens, "batches")
+    report = _report(path, schedule, batches, dict.fromkeys(batches), tokens, "batches")
     return msgspec.structs.replace(report, left_out=stream.left_out(0))
 
 

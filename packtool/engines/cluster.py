@@ -27,6 +27,7 @@ from packtool.engines.sending import sent
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.support import temporary
 from packtool.support.installing import how_to_install
+from packtool.support.system_errors import refused_by_system
 from packtool.support.version import build
 from packtool.warnings import warn
 
@@ -244,17 +245,35 @@ def on_worker(function: bytes, version: str, task: bytes) -> tuple[Any, int]:
 
 @contextmanager
 def _naming(here: str) -> Iterator[None]:
-    """Say of files that are not there that this worker does not see them; the command knows whether they exist."""
+    """Name this worker in errors that it has and others may not have.
+
+    Of files that are not there it says that it does not see them; the command knows whether they exist. What is wrong
+    with the input is as wrong on any other worker.
+    """
     try:
         yield
     except FileNotFoundError as error:
         if not isinstance(error.filename, str | bytes | Path):
             raise
         where = os.fsdecode(error.filename)
+    except UsageError as error:  # the command has checked its options
+        raise UsageError(error.code, f"{here}: {error.what}", remedy=error.remedy, where=error.where) from None
     except DataError as error:
         if error.where is None or "://" in error.where or not _is_absent(error):  # a URL is the same for all
             raise
         where = error.where
+    except PacktoolError:
+        raise
+    except Exception as error:
+        refused = refused_by_system(error)
+        if refused is not None:
+            what = f"{here}: {refused.what}"
+            raise DataError(refused.code, what, remedy=refused.remedy, where=refused.where) from None
+        if isinstance(error, ImportError):
+            what, remedy = f"{here} can't import what it needs ({error})", "install packtool there as it is here"
+            raise DataError("worker-broken", what, remedy=remedy) from None
+        error.add_note(f"on {here}")
+        raise
     else:
         return
     remedy = "put inputs and output on a file system that all workers share, under the same path"

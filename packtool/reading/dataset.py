@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from packtool.reading.batch import (
 )
 from packtool.reading.column_fields import Values, columns_in, require_columns
 from packtool.reading.raw_batch import RawBatch
-from packtool.reading.recipe import Epoch, OpenedRows, Recipe, read, single
+from packtool.reading.recipe import Epoch, EpochOptions, OpenedRows, Recipe, read, single
 from packtool.reading.rows import Index, RowArray, Rows, number_of, numbers_of
 from packtool.support.sizes import plural
 
@@ -204,7 +204,7 @@ class _OpenedDataset:
         None where the report does not say.
         """
         limit = self.manifest.options.get("max_documents_per_row")
-        if limit is not None and self.recipe.epoch is not None and self.recipe.epoch.repack:
+        if limit is not None and self.recipe.epoch is not None and self.recipe.epoch.options.repack:
             return int(limit)
         report = read_report(self.recipe.place, self.manifest.report, dict[str, Any])
         metrics = report.get("metrics") or {}
@@ -259,14 +259,19 @@ class _OpenedDataset:
         """
         return {name: self._columns.categories(name) for name in self._columns.names}
 
-    def _in_epoch(self, number: int, seed: int | None, **options: Any) -> Any:
-        """Open the same dataset in the order of an epoch; `options` as in `Epoch`."""
-        seed = self.manifest.seed if seed is None else seed
+    def in_epoch(self, number: int, options: EpochOptions) -> Self:
+        """Open the same dataset in the order of an epoch.
+
+        Raises:
+            UsageError: the number or the seed is out of range; the epoch can't be computed.
+        """
+        options = options.of(self.manifest)
+        seed: Any = options.seed
         for where, value, bits in (("epoch", number, 32), ("seed", seed, 64)):
             if not is_whole(value) or not 0 <= value < 1 << bits:
                 remedy = f"give a whole number from 0 to {(1 << bits) - 1}"
                 raise UsageError("bad-option", f"{value!r} is out of range", remedy=remedy, where=where)
-        return open_recipe(replace(self.recipe, epoch=Epoch(int(number), int(seed), **options)))
+        return cast("Self", open_recipe(replace(self.recipe, epoch=Epoch(int(number), int(seed), options))))
 
     def _suffix(self) -> str:
         recipe = self.recipe
@@ -343,8 +348,7 @@ class Dataset(_OpenedDataset):
             repack: pack the documents again, as ``packtool pack --epoch`` does: documents get other neighbours in
                 rows, and the number of rows may differ a little. For datasets without tokens; plans in memory.
         """
-        other: Dataset = self._in_epoch(number, seed, repack=repack)
-        return other
+        return self.in_epoch(number, EpochOptions(seed=seed, repack=repack))
 
 
 class BucketDataset(_OpenedDataset):
@@ -416,18 +420,13 @@ class BucketDataset(_OpenedDataset):
         """Return the batches that ``packtool shuffle --method bucket --epoch`` makes, computed instead of written.
 
         Args:
-            seed: by default the seed that the dataset was packed or shuffled with, as for the command.
+            seed, repack: as in `Dataset.epoch`.
             batch_tokens: tokens in a batch, a multiple of every sequence length; by default as the dataset's batches.
             drop_rest: leave out rows of a bucket that do not fill a batch; otherwise they make a smaller batch.
-            repack: as in `Dataset.epoch`.
             blend: its weights order the batches by their row lengths, such as short rows first.
         """
-        if batch_tokens is None and self.manifest.shuffle is not None:
-            batch_tokens = self.manifest.shuffle.batch_tokens
-        other: BucketDataset = self._in_epoch(
-            number, seed, batch_tokens=batch_tokens, drop_rest=drop_rest, repack=repack, blend=blend
-        )
-        return other
+        options = EpochOptions(seed=seed, repack=repack, batch_tokens=batch_tokens, drop_rest=drop_rest, blend=blend)
+        return self.in_epoch(number, options)
 
     def _table(self) -> npt.NDArray[Any]:
         if self.batches is None:

@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from packtool.blending.blend import Blend
 from packtool.errors import UsageError
 from packtool.planning.plan import I64
 from packtool.reading.costs import RowCosts
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.raw_batch import RawBatch
-from packtool.reading.recipe import count_items
+from packtool.reading.recipe import EpochOptions, count_items
 
 BY_WEIGHTS = ", row lengths by weights "
 """Text in the `order` of an identity, before the digest of the weights."""
@@ -32,13 +31,9 @@ class Source:
 
     Args:
         dataset: as it is stored.
+        options: of the orders of its epochs.
         shuffle: compute for each epoch the order that ``packtool shuffle --seed --epoch`` would write; else read every
             epoch in stored order.
-        seed: of these orders; None for the seed that the dataset was packed or shuffled with.
-        repack: the documents are packed again for each epoch; for a dataset without tokens.
-        batch_tokens: tokens in a batch of rows of several lengths; None for as many as the dataset's own batches have.
-        drop_rest: for rows of several lengths: leave out rows that do not fill a batch.
-        blend: its weights order the batches by their row lengths; None for the random order of the epoch.
         cache: directory for the costs of rows.
 
     Raises:
@@ -58,30 +53,21 @@ class Source:
     def __init__(
         self,
         dataset: Dataset | BucketDataset,
+        options: EpochOptions,
         *,
         cache: Path,
-        shuffle: bool = True,
-        seed: int | None = None,
-        repack: bool = False,
-        batch_tokens: int | None = None,
-        drop_rest: bool = False,
-        blend: Blend | None = None,
+        shuffle: bool,
     ) -> None:
-        if repack and not shuffle:
+        if options.repack and not shuffle:
             what, remedy = "an epoch that is packed anew has an order of its own", "leave one of the two out"
             raise UsageError("bad-option", what, remedy=remedy, where="repack")
         manifest = dataset.manifest
         self.recipe = dataset.recipe
         self.bucketed = isinstance(dataset, BucketDataset)
         self._shuffle = shuffle
-        self._repack = repack
+        self._options = options.of(manifest)
         self._begins = [0]  # first items of epochs that are packed anew, as far as they have been counted
         self._costs = RowCosts(self.recipe, manifest.multiple, cache)
-        self._wanted: dict[str, Any] = {"seed": seed, "repack": repack}
-        if self.bucketed:
-            if batch_tokens is None and manifest.shuffle is not None:
-                batch_tokens = manifest.shuffle.batch_tokens
-            self._wanted |= {"batch_tokens": batch_tokens, "drop_rest": drop_rest, "blend": blend}
         first = self._in_order(dataset, 0)
         self._first = first.recipe.epoch  # the order of the first epoch; None if epochs are read as stored
         self._opened: tuple[int, Dataset | BucketDataset] | None = (0, first)
@@ -90,21 +76,20 @@ class Source:
         self.fields = first.fields
         self.names = first.sources
         order = "stored"
-        if repack:
+        if options.repack:
             order = "repacked"
         elif shuffle:
             order = "computed"
-        if blend is not None and self.bucketed:
-            order += f"{BY_WEIGHTS}{blend.digest()}"
-        drawn = manifest.seed if seed is None else seed
+        if options.blend is not None and self.bucketed:
+            order += f"{BY_WEIGHTS}{options.blend.digest()}"
         self.identity: dict[str, int | str | bool | None] = {
             "items": self.items,
             "dataset": self.recipe.digest,
             "order": order,
-            "seed": drawn if shuffle else None,
+            "seed": self._options.seed if shuffle else None,
         }
         if self.bucketed:
-            self.identity |= {"batch_tokens": batch_tokens, "drop_rest": drop_rest}
+            self.identity |= {"batch_tokens": self._options.batch_tokens, "drop_rest": options.drop_rest}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None}
@@ -128,10 +113,10 @@ class Source:
     def _in_order(self, dataset: Dataset | BucketDataset, number: int) -> Dataset | BucketDataset:
         """Return a dataset in the order of an epoch, given the dataset in stored order."""
         if self._shuffle:
-            return dataset.epoch(number, **self._wanted)
+            return dataset.in_epoch(number, self._options)
         if isinstance(dataset, BucketDataset) and dataset.batches is None:
             # Stored order needs batches, and none were written: so every epoch has the batches of the first.
-            return dataset.epoch(0, **self._wanted)
+            return dataset.in_epoch(0, self._options)
         return dataset
 
     @property
@@ -144,7 +129,7 @@ class Source:
 
     def begin_of(self, epoch: int) -> int:
         """Return the first item of an epoch. If epochs are packed anew, this counts the items of all before it."""
-        if not self._repack:
+        if not self._options.repack:
             return epoch * self.items
         while len(self._begins) <= epoch:
             last = len(self._begins) - 1
@@ -161,7 +146,7 @@ class Source:
     def epochs_of(self, items: I64) -> tuple[I64, I64]:
         """Return the epochs of some items, and the numbers of the items in their epochs."""
         # Without items there is no largest one, up to which epochs would be counted below.
-        if not self._repack or not len(items):
+        if not self._options.repack or not len(items):
             epoch, inside = np.divmod(items, self.items)
             return epoch, inside
         while self._begins[-1] <= items.max():
@@ -201,7 +186,7 @@ class Source:
 
     def full_rows(self, length: int) -> int | None:
         """Return the rows of a full batch of this row length; None if the size of stored batches is unknown."""
-        tokens = self._wanted["batch_tokens"]
+        tokens = self._options.batch_tokens
         if tokens is None:
             return None
         return int(tokens // length)

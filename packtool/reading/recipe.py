@@ -49,16 +49,41 @@ MAPPED = 256
 """Arrays that a process keeps mapped at once, of each kind and in each bucket."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class EpochOptions:
+    """What the computed orders of a dataset's epochs depend on, beside their numbers.
+
+    Attributes:
+        seed: of the orders; None for the seed that the dataset was packed or shuffled with.
+        repack: the documents are packed again for each epoch; for a dataset without tokens.
+        batch_tokens: tokens in a batch of rows of several lengths; None for as many as the dataset's own batches have.
+        drop_rest: for rows of several lengths: leave out rows that do not fill a batch.
+        blend: its weights order the batches by their row lengths; None for a random order.
+    """
+
+    seed: int | None = None
+    repack: bool = False
+    batch_tokens: int | None = None
+    drop_rest: bool = False
+    blend: Blend | None = None
+
+    def of(self, manifest: PackedManifest) -> EpochOptions:
+        """Return the options with the seed and the batches of a dataset where none are given."""
+        seed, tokens = self.seed, self.batch_tokens
+        if seed is None:
+            seed = manifest.seed
+        if tokens is None and manifest.shuffle is not None:
+            tokens = manifest.shuffle.batch_tokens
+        return replace(self, seed=seed, batch_tokens=tokens)
+
+
 @dataclass(frozen=True)
 class Epoch:
     """An order that is computed as ``packtool shuffle`` computes it."""
 
     number: int  # number of the order
     seed: int  # seed of the order
-    batch_tokens: int | None = None  # tokens in a batch of a dataset of several lengths; None for other datasets
-    drop_rest: bool = False  # leave out rows that do not fill a batch
-    repack: bool = False  # pack the documents again, as ``packtool pack --epoch`` does
-    blend: Blend | None = None  # weights that order the batches by row length; None for a random order
+    options: EpochOptions  # of all orders of the dataset
 
 
 @dataclass(frozen=True)
@@ -174,7 +199,7 @@ def _digest_at(place: Place) -> str:
 def _in_order(dataset: PackedDataset, recipe: Recipe) -> OpenedRows:
     """Return rows in the order of a recipe."""
     dtype = None if recipe.dtype is None else np.dtype(recipe.dtype)
-    if recipe.epoch is not None and recipe.epoch.repack:
+    if recipe.epoch is not None and recipe.epoch.options.repack:
         return _repacked(dataset, recipe.epoch, dtype)
     if recipe.epoch is not None:
         return _in_epoch(dataset, recipe.epoch, dtype)
@@ -236,14 +261,16 @@ def _batches(manifest: PackedManifest, sizes: Sequence[tuple[int, int]], epoch: 
     """Divide the rows of several lengths into the batches of an epoch."""
     if single(manifest):
         return None
-    if epoch.batch_tokens is None:
+    options = epoch.options
+    if options.batch_tokens is None:
         raise UsageError(
             "missing-option",
             "rows of several lengths need batches of one length each",
             remedy="give batch_tokens, a multiple of every row length",
             where="batch_tokens",
         )
-    table = batches(sizes, epoch.batch_tokens, keep_rest=not epoch.drop_rest, seed=epoch.seed, epoch=epoch.number)
-    if epoch.blend is None or not len(table):
+    keep_rest = not options.drop_rest
+    table = batches(sizes, options.batch_tokens, keep_rest=keep_rest, seed=epoch.seed, epoch=epoch.number)
+    if options.blend is None or not len(table):
         return table
-    return lengths_in_turn(table, [length for length, _ in sizes], epoch.blend, epoch.batch_tokens)
+    return lengths_in_turn(table, [length for length, _ in sizes], options.blend, options.batch_tokens)

@@ -13,7 +13,7 @@ from packtool.places.place import Place
 from packtool.places.typed import Typed, cache_directory
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.epochs import Source
-from packtool.reading.recipe import CACHE_BYTES, SHARDS, Fetch, Recipe, training_place
+from packtool.reading.recipe import CACHE_BYTES, SHARDS, EpochOptions, Fetch, Recipe, training_place
 
 
 class CacheOptions(NamedTuple):
@@ -47,7 +47,7 @@ def open_sources(
     """Open the sources of a run, in the order of their names.
 
     Args:
-        batch_tokens, drop_rest: for rows of several lengths, as in `Source`.
+        batch_tokens, drop_rest: for rows of several lengths, as in `EpochOptions`.
         blend: in which they stand; None for a dataset alone. If it has one source, its weights are of row lengths.
 
     Returns:
@@ -75,16 +75,10 @@ def open_sources(
         if len(written) > 1:
             others[name] = _of_one_length(dataset, name, source.where)
             _require_alike(others, name, source.where)
-        opened = Source(
-            dataset,
-            cache=caching.directory,
-            shuffle=source.shuffle,
-            seed=source.seed,
-            repack=source.repack,
-            batch_tokens=batch_tokens,
-            drop_rest=drop_rest,
-            blend=blend,
+        options = EpochOptions(
+            seed=source.seed, repack=source.repack, batch_tokens=batch_tokens, drop_rest=drop_rest, blend=blend
         )
+        opened = Source(dataset, options, cache=caching.directory, shuffle=source.shuffle)
         _require_new(opened, name, sources, source.where)
         sources[name] = opened
     if blend is not None and all(source is None for source in sources.values()):

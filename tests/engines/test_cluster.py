@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import random
@@ -28,7 +29,7 @@ from packtool.commands import count_rows
 from packtool.engines import Cluster, cluster
 from packtool.engines.cluster import on_worker
 from packtool.engines.sending import load, sent
-from packtool.errors import DataError, PacktoolError
+from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.support.version import build
 from tests.engines.test_processes import fail_from_three, square
 from tests.making import Make, write_records
@@ -97,6 +98,34 @@ def test_files_that_a_worker_does_not_see(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=seen) as caught:
         called(function)
     assert caught.value.code == "not-shared"
+
+
+def fail(error: Exception, worker: Any) -> None:
+    raise error
+
+
+HERE = f"the worker on {os.uname().nodename}"
+OF_THIS_WORKER: list[tuple[Exception, str, str]] = [
+    (OSError(errno.EFBIG, "File too large", "/a"), "file-too-large", rf"/a: {HERE}: larger than the file system lets"),
+    (OSError(errno.ENOSPC, "No space left", "/a"), "disk-full", f"/a: {HERE}: no space left on the device"),
+    (MemoryError(), "out-of-memory", f"{HERE}: not enough memory"),
+    (ImportError("no libarrow"), "worker-broken", rf"{HERE} can't import what it needs \(no libarrow\)\. Install"),
+    (UsageError("missing-extra", "no Jinja", remedy="install it"), "missing-extra", f"{HERE}: no Jinja. Install it"),
+    (DataError("invalid-json", "not JSON", remedy="look", where="a:5"), "invalid-json", r"^a:5: not JSON\. Look"),
+]
+
+
+@pytest.mark.parametrize(("error", "code", "said"), OF_THIS_WORKER, ids=repr)
+def test_what_is_wrong_with_a_worker_names_it(error: Exception, code: str, said: str) -> None:
+    with pytest.raises(PacktoolError, match=said) as caught:
+        called(fail, error)
+    assert caught.value.code == code
+
+
+def test_a_defect_names_the_worker_in_its_traceback() -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        called(fail, ZeroDivisionError())
+    assert caught.value.__notes__ == [f"on {HERE}"]
 
 
 def test_nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,6 +333,33 @@ def test_a_worker_that_does_not_see_the_inputs(corpus: Path, tmp_path: Path, com
     )
     assert re.search(seen, run.stderr), run.stderr
     assert len(run.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("broken", "before", "said"),
+    [
+        ("", "ulimit -f 100", r"worker on \S+: larger than ulimit -f allows, 102 kB"),
+        ("tokenizers", "", r"worker on \S+ can't import what it needs \(it is broken\)"),
+    ],
+)
+def test_a_broken_worker_is_named(broken: str, before: str, said: str, tmp_path: Path) -> None:
+    file = write_records(tmp_path / "a.jsonl", [{"text": f"some words {number}"} for number in range(20_000)])
+    if broken:
+        (tmp_path / f"{broken}.py").write_text("raise ImportError('it is broken')")
+    command = f'export PYTHONPATH="{tmp_path}"; {before or "true"}; exec "$@"'
+    output = ["-o", str(tmp_path / "out"), "--encoder", "tokenizers"]
+    with _cluster(tmp_path, workers=0) as (address, _, _, start):
+        start(*WORKER, address, before=["bash", "-c", command, "bash"])
+        run = subprocess.run(
+            [sys.executable, "-m", "packtool", "tokenize", file, *output, "--scheduler", address],
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENT,
+            check=False,
+        )
+    assert run.returncode == 1
+    assert re.search(said, run.stderr), run.stderr
 
 
 @pytest.mark.slow

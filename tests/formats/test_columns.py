@@ -103,12 +103,11 @@ def test_a_number_is_to_a_constant_what_fractions_are(kept: Kept, cases: int) ->
                 assert found.tolist() == list(map(holds, some)), expression
 
 
-def test_numbers_of_any_files_have_one_order(kept: Kept, tmp_path: Path) -> None:
+def test_numbers_of_any_files_have_one_order(kept: Kept) -> None:
     stores, numbers = kept
     passes = [Passes(np.ones(150, np.bool_), 1, np.zeros(150, np.bool_)) for _ in stores]
-    found = documents_in_order(
-        StoredDocuments(Corpus(stores)), passes, order_keys(["n:number"]), 1 << 30, tmp_path
-    ).documents.tolist()
+    order = documents_in_order(StoredDocuments(Corpus(stores)), passes, order_keys(["n:number"]), 1 << 30)
+    found = order.documents.tolist()
     every = [number for some in numbers for number in some]
     assert found == sorted(range(len(every)), key=every.__getitem__)
 

@@ -54,3 +54,6 @@ def test_what_mixing_joined_stays_together() -> None:
     assert bins_of(rows.limited(2)) == [[(0, 0, 3), (0, 3, 2), (1, 0, 4)], [(2, 0, 3)]]
     assert bins_of(rows.limited(1)) == [[(0, 0, 3), (0, 3, 2)], [(1, 0, 4)], [(2, 0, 3)]]
     assert rows.limited(1).stages == {"filled": 1, "added": 2}
+    apart = Bins(np.array([0, 1, 0]), np.array([0, 3]), np.array([0, 2]), np.array([0, 3]), np.array([3, 2]))
+    rows = RowsPlan(16, np.array([5, 4]), bins=apart, whole=True)
+    assert bins_of(rows.limited(2)) == [[(0, 0, 3), (1, 0, 4)], [(0, 3, 2)]]
