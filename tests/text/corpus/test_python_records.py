@@ -98,7 +98,12 @@ def test_what_are_no_records_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
         (iter(["a", 3]), {}, "inputs: record 2 is int, neither a text nor a mapping. Yield texts, or mappings such as"),
         (Path().glob("*.jsonl"), {}, "inputs: record 1 is a path. Give paths as a list."),
         (iter(["a.jsonl"]), {}, "inputs: the first text, 'a.jsonl', names a file. Give paths as a list, or texts as"),
-        ([{"txt": "a"}], {}, ":1: no text field 'text'; there are txt (read as jsonl). Name the field"),
+        (
+            [{"txt": "a"}],
+            {},
+            "inputs: the first record has neither 'text' nor a conversation under the usual names",
+        ),
+        ([{"text": "a"}, {"txt": "a"}], {}, ":2: no text field 'text'; there are txt (read as jsonl). Name the field"),
         (b"a", {}, 'inputs: bytes are neither names of files nor records. Give a text as [{"text": data.decode()}].'),
         (named, {}, "inputs: an open file, whose lines would be taken for texts. Give its name: packtool.tokenize("),
         (
@@ -106,7 +111,11 @@ def test_what_are_no_records_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
             {},
             "inputs: an open file, whose lines would be taken for texts. Write it to a file, and give",
         ),
-        (pa.table({"txt": ["a"]}), {}, "no text field 'text'; there are txt (read as arrow). Name the field"),
+        (
+            pa.table({"txt": ["a"]}),
+            {},
+            "inputs: the first record has neither 'text' nor a conversation under the usual",
+        ),
         (iter([{"text": b"\xff"}]), {}, "inputs: a record holds bytes that are not UTF-8. Decode them."),
         (iter("ab"), {"resume": True}, "resume: a stream of records can't be resumed. Write it to a file first"),
     ]
