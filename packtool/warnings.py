@@ -43,6 +43,7 @@ CODES = frozenset(
         "splits-together",
         "tokenizer-options",
         "tool-calls-in-text",
+        "validation-trained-on",
     }
 )
 
