@@ -25,6 +25,7 @@ CODES = frozenset(
         "files-skipped",
         "holdout-by-text",
         "input-named-twice",
+        "matched-nothing",
         "no-document-ends",
         "no-documents",
         "no-end",
