@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -114,6 +116,7 @@ def test_what_can_not_be_estimated_says_why(place: Path, monkeypatch: pytest.Mon
     def said(*words: str) -> str:
         return shell("tokenize", *words, "-o", "out", "--dry-run")
 
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"{}")))
     assert (
         "would write what is not known: standard input, a pipe, or what a program gives, can be read only once"
         in said("-")
