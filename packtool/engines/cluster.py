@@ -124,11 +124,11 @@ class Cluster(Engine):
                 where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
                 try:
                     client = Client(**where, timeout=PATIENCE)
-                except (OSError, ValueError, TimeoutError) as error:
+                except (OSError, ValueError, TimeoutError, TypeError, RuntimeError) as error:  # the last two of TLS
                     raise PacktoolError(
                         "no-cluster",
                         f"no scheduler answers there ({str(error).splitlines()[0][:120]})",
-                        remedy="check the address, and that the scheduler is running",
+                        remedy="check the address, that the scheduler is running, and for TLS the certificates",
                         where=address,
                     ) from None
                 # Its own block would have to end in the thread that began it.
@@ -270,7 +270,7 @@ def _naming(here: str) -> Iterator[None]:
             what = f"{here}: {refused.what}"
             raise DataError(refused.code, what, remedy=refused.remedy, where=refused.where) from None
         if isinstance(error, ImportError):
-            what, remedy = f"{here} can't import what it needs ({error})", "install packtool there as it is here"
+            what, remedy = f"{here} can't import what it needs ({error})", "install the same packtool there as here"
             raise DataError("worker-broken", what, remedy=remedy) from None
         error.add_note(f"on {here}")
         raise
