@@ -244,7 +244,7 @@ def repacked_plans(dataset: PackedDataset, *, seed: int, epoch: int) -> list[Pla
         UsageError: `pack` did not write its rows, or in an order by fields, which the stores have; or the lengths of
             its documents are not known.
     """
-    ordered = _in_order(dataset, seed, epoch)
+    ordered = _order_of_epoch(dataset, seed, epoch)
     strategy, options = packing.strategy(dataset.manifest.strategy), _options(dataset.manifest, seed)
     plans = packing.plan_corpus(strategy, ordered.lengths, options, ends=ordered.ends, loss=ordered.loss)
     return [RenumberedPlan(plan, ordered.documents) for plan in plans]
@@ -252,7 +252,7 @@ def repacked_plans(dataset: PackedDataset, *, seed: int, epoch: int) -> list[Pla
 
 def repacked_sizes(dataset: PackedDataset, *, seed: int, epoch: int) -> list[tuple[int, int]]:
     """Return (row length, number of rows) of each plan that `repacked_plans` returns, in less time."""
-    ordered = _in_order(dataset, seed, epoch)
+    ordered = _order_of_epoch(dataset, seed, epoch)
     strategy, options = packing.strategy(dataset.manifest.strategy), _options(dataset.manifest, seed)
     rows = packing.row_counts(strategy, ordered.lengths, options, ends=ordered.ends, loss=ordered.loss)
     return list(zip([bucket.sequence_length for bucket in dataset.buckets], rows, strict=True))
@@ -267,7 +267,7 @@ class _Ordered(NamedTuple):
     loss: DocumentLoss | None  # of conversations that may be cut
 
 
-def _in_order(dataset: PackedDataset, seed: int, epoch: int) -> _Ordered:
+def _order_of_epoch(dataset: PackedDataset, seed: int, epoch: int) -> _Ordered:
     """Return the documents of a dataset in the order of an epoch."""
     manifest, lengths = dataset.manifest, dataset.lengths()
     if manifest.shuffle is not None and manifest.shuffle.method == "partial":
