@@ -26,6 +26,10 @@ file, a bad record, a full disk, `verify` or `info` found damage, `find` found n
 options that do not fit); 130 interrupted by Ctrl-C. With `--json` an error is a JSON object on standard output, beside
 the line on standard error. `NO_COLOR` turns colours off, `PACKTOOL_PROGRESS` sets `--progress`, and
 `packtool --install-completion` makes the shell complete commands and options.
+
+Numbers: a length or a count (`-L 2k`, `--min-tokens`) has `k`, `M` and `G` in powers of 1024; an amount (`--tokens
+300B`) has `k`, `M`, `B` and `T` in powers of 1000; a share is `1%`, `0.01` or `1/100`; what is held out is a share
+below 1, or an amount with its unit (`--holdout '2k documents'`); `--max-errors 5` is five records, `1%` a share.
 """
 
 

@@ -61,6 +61,8 @@ LIGHT_MAY_USE = (
     "packtool.errors",
     "packtool.options",
     "packtool.support.sizes",
+    "packtool.support.system_errors",
+    "packtool.support.system_errors",
     "packtool.spelling",
     "packtool.support.version",
     "typer",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from packtool.planning.document_loss import DocumentLoss
 from packtool.planning.packing import STRATEGIES, PackOptions, plan, row_counts
-from packtool.planning.packing.untrained import trimmed
+from packtool.planning.packing.untrained import first_tokens, trimmed
 from packtool.planning.packing.windows import plan_corpus
 from packtool.planning.plan import INSERTED_EOS, PADDING, Plan, Segments, offsets_of
 from packtool.planning.shuffling.permutation import permutation
@@ -160,8 +160,9 @@ def test_what_is_cut_of_conversations_has_a_target(name, data):
         return np.concatenate(list(map(held, pieces.document, pieces.start, pieces.length))).astype(np.uint8)
 
     loss = DocumentLoss(read, [chats, len(lengths) - chats], [True, False])
-    plans = plan_corpus(STRATEGIES[name], lengths, options, loss=loss)
-    assert row_counts(STRATEGIES[name], lengths, options, loss=loss) == [only.rows for only in plans]
+    most = options.room if data.draw(st.booleans(), label="first tokens alone") else None
+    plans = plan_corpus(STRATEGIES[name], lengths, options, loss=loss, most=most)
+    assert row_counts(STRATEGIES[name], lengths, options, loss=loss, most=most) == [only.rows for only in plans]
     check_laws(lengths, plans)
     left_out = np.ones(base[-1], np.bool_)
     for only in plans:
@@ -174,12 +175,23 @@ def test_what_is_cut_of_conversations_has_a_target(name, data):
         for document, start, length in columns_of(rows):
             if document >= 0:
                 left_out[base[document] + start :][:length] = False
-    if not any(only.dropped for only in plans):
+    beyond = lengths.astype(np.int64) * 0
+    if most is not None:
+        beyond = lengths.astype(np.int64) - first_tokens(lengths, most)
+    for document in np.flatnonzero(beyond).tolist():
+        end = base[document + 1]
+        assert left_out[end - beyond[document] : end].all()
+    if sum(only.dropped for only in plans) == (beyond - (beyond > 0)).sum():
         idle = left_out & trains
         idle[base[1:] - 1] = False  # the EOS, which some strategies leave out
         planned = lengths
-        if STRATEGIES[name].keeps_eos:
+        if most is not None:
+            planned = first_tokens(lengths, most)
+        elif STRATEGIES[name].keeps_eos:
             planned = trimmed(lengths, loss, options.sequence_length or max(options.buckets))
+        for document in np.flatnonzero(beyond).tolist():
+            end = base[document + 1]
+            idle[end - beyond[document] - 1 : end] = False  # the last that is planned stands where an EOS would
         for every in plan_corpus(STRATEGIES[name], planned, options):
             for document, start, _ in columns_of(every.segments(np.arange(every.units))):
                 if document >= 0:
@@ -189,6 +201,27 @@ def test_what_is_cut_of_conversations_has_a_target(name, data):
 
 def columns_of(rows: Segments) -> list[tuple[int, int, int]]:
     return list(zip(rows.document.tolist(), rows.start.tolist(), rows.length.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@examples(60)
+@given(data=st.data())
+def test_of_long_documents_the_first_tokens_are_planned(name, data):
+    """As many as a row has, as if there were no others; these are counted as dropped."""
+    size = data.draw(st.sampled_from([s for s in SIZES if s > 2]), label="size")
+    multiple = 1
+    if data.draw(st.booleans(), label="at multiples"):
+        multiple = drawn_multiple(name, size, data)
+    lengths, options = data.draw(corpora(size), label="lengths"), options_of(name, size, data, multiple=multiple)
+    plans = plan_corpus(STRATEGIES[name], lengths, options, most=options.room)
+    assert row_counts(STRATEGIES[name], lengths, options, most=options.room) == [only.rows for only in plans]
+    check_laws(lengths, plans, multiple)
+    clipped = np.minimum(lengths, options.room).astype(lengths.dtype)
+    alone = plan_corpus(STRATEGIES[name], clipped, options)
+    for one, other in zip(plans, alone, strict=True):
+        assert columns_of(rows_of(one)) == columns_of(rows_of(other))
+    lost = sum(only.dropped + only.eos_omitted for only in plans) - int((lengths - clipped).sum())
+    assert lost == sum(only.dropped + only.eos_omitted for only in alone)
 
 
 @pytest.mark.parametrize("name", [name for name, each in STRATEGIES.items() if each.whole])

@@ -4,8 +4,8 @@ All tokens of the first document of each row are changed, in float32, without dr
 must stay the same, bit for bit. Of three forms of a batch: rows, rows with `cu_seq_lens_q`, and flat rows. The verdict
 is that of `check_apart`, in training mode, in float32 and bfloat16.
 
-With --kernels PATH, stand-ins in plain PyTorch are imported where Transformers looks for kernels; with --flash, two of
-them attend in place of FlashAttention. No kernel of a GPU runs here.
+With --kernels, stand-ins in plain PyTorch are imported where Transformers looks for causal_conv1d, mamba_ssm and fla;
+with --flash, stand-ins attend in place of FlashAttention. No kernel of a GPU runs here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import logging
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -57,16 +58,19 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=list(kinds.KINDS))
     parser.add_argument("--attention", default="sdpa")
     parser.add_argument("--flash", action="store_true")
+    parser.add_argument("--kernels", action="store_true")
     parser.add_argument("--forms", nargs="+", default=["rows", "flat"], choices=FORMS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
+    if options.kernels:
+        sys.path.insert(0, str(Path(__file__).parent / "kernels"))
     batch, wrong = kinds.make_batch(), 0
     for name in options.names:
         for form in options.forms:
             for dtype in (torch.float32, torch.bfloat16):
                 try:
-                    model = kinds.make_model(name, options.attention)
+                    model = kinds.make_model(name, "eager" if options.flash else options.attention)
                     if options.flash:
                         flash.use(model)
                     change, own = changes(model.eval(), batch, FORMS[form])

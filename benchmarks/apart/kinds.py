@@ -67,6 +67,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "gpt_bigcode": GPT,
     "opt": {"ffn_dim": 64, "word_embed_proj_dim": 32},
     "bloom": {"n_layer": 2, "n_head": 2},
+    "xglm": {"d_model": 32, "attention_heads": 2, "ffn_dim": 64, "num_layers": 2},
+    "biogpt": {},
     "mpt": {"d_model": 32, "n_heads": 2, "n_layers": 2, "max_seq_len": 512},
     "falcon": {},
     "falcon_alibi": {"kind": "falcon", "alibi": True},
@@ -97,6 +99,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "deepseek_v3": LATENT,
     "glm4_moe": LATENT,
     "minimax_m2": EXPERTS,
+    "afmoe": {**EXPERTS, **WINDOW, "num_dense_layers": 1},
     "granitemoe": EXPERTS,
     "phimoe": EXPERTS,
     # layers that are not attention

@@ -12,7 +12,7 @@ from packtool.formats import manifest as manifests
 from packtool.formats.known import known_by
 from packtool.formats.schema import Options, PackedManifest
 from packtool.options.documents import DocumentOptions
-from packtool.options.kinds import HoldoutAmount, parse_amount, parse_part, parse_share
+from packtool.options.kinds import HoldoutAmount, parse_amount, parse_share, recorded_part
 from packtool.options.record import as_recorded
 from packtool.places.typed import Typed, place_of
 from packtool.planning.selecting.subsets import bound_of_share
@@ -114,7 +114,7 @@ class Asked:
     @property
     def amount(self) -> HoldoutAmount:
         """How much is held out."""
-        return parse_part(self.holdout or "")
+        return recorded_part(self.holdout or "")
 
     @property
     def bound(self) -> int | None:

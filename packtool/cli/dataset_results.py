@@ -69,7 +69,7 @@ def order_lines(report: PackedReport) -> list[str]:
 def source_lines(report: PackedReport, path: Path | str) -> list[str]:
     """Say what was chosen of each store: its share and epochs, got and asked for, and what was left out."""
     from packtool.formats.manifest import input_names
-    from packtool.options.kinds import parse_part
+    from packtool.options.kinds import recorded_part
     from packtool.report.choice_words import left_out_in_words
 
     manifest = _manifest_of(path)
@@ -86,7 +86,7 @@ def source_lines(report: PackedReport, path: Path | str) -> list[str]:
         for mix in report.source_mix:
             lines += [f"  {line}" for line in _in_batches(mix, number)]
     if "holdout_bound" in asked:
-        amount, again = parse_part(asked["holdout"]).in_words(), shlex.quote(str(path))
+        amount, again = recorded_part(asked["holdout"]).in_words(), shlex.quote(str(path))
         lines.append(f"To hold these {amount} out of other stores, too: --holdout-of {again}")
     return lines
 

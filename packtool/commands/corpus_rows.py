@@ -23,6 +23,7 @@ from packtool.planning.metrics.ledger import Ledger, balance
 from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import Strategy
+from packtool.planning.packing.untrained import text_beyond
 from packtool.planning.plan import Plan
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.report.dataset_report import packed_sources, report_of_rows, stages_of
@@ -41,6 +42,7 @@ def write_corpus(
     order: Shuffle | None,
     kept: Sequence[KeptField],
     chosen: Chosen = EVERYTHING,
+    most: int | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> DatasetResult:
     """Write the rows of each plan; finish the dataset.
@@ -49,6 +51,7 @@ def write_corpus(
         options: for the manifest, as is `order`: of atoms, which are shuffled here, or one that the plans have already.
         kept: columns of the stores that travel with the rows.
         chosen: the documents of the corpus that are packed, and their order.
+        most: tokens of a document that were planned, its first; None for all.
         facts: for `run.json`.
     """
     choice, columns = chosen.choice, _keep(output, corpus, kept)  # before the rows: a value may be refused
@@ -80,9 +83,9 @@ def write_corpus(
     neighbours: Neighbours | None = None
     if chosen.order is not None and with_segments:
         neighbours = neighbours_in_rows(output, buckets, corpus, chosen.order)
-    without_target: int | msgspec.UnsetType = msgspec.UNSET
-    if corpus.has_loss:
-        without_target = rows_without_target(tallies)
+    beyond: int | msgspec.UnsetType = msgspec.UNSET
+    if most is not None:
+        beyond = text_beyond(lengths, most)
     inputs = job.recorded.entries
     report = report_of_rows(
         strategy=strategy.name,
@@ -95,7 +98,8 @@ def write_corpus(
         stages=stages_of(plans),
         neighbours=neighbours,
         choice=None if choice is None else choice.options,
-        without_target=without_target,
+        without_target=rows_without_target(tallies),
+        beyond=beyond,
     )
     manifest = PackedManifest(
         strategy=strategy.name,

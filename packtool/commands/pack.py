@@ -27,15 +27,18 @@ from packtool.formats.known import KnownDataset, KnownRows, Lookup, known, requi
 from packtool.formats.names import CATEGORY, LOSS, NUMBER, OFFSET, SEGMENT
 from packtool.formats.schema import Options, PackedManifest, StoreManifest
 from packtool.formats.token_store import Corpus
+from packtool.options.names import FIRST
 from packtool.options.pack import PackArguments
 from packtool.options.signature import takes
 from packtool.outputs.output import Output
 from packtool.places.npy import HEADER_BYTES
 from packtool.places.typed import place_of, places_of
 from packtool.planning.arrays import Arrays
+from packtool.planning.packing.untrained import text_beyond
 from packtool.planning.plan import Plan
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.report.choice_words import left_out_of
+from packtool.support.sizes import plural
 from packtool.support.temporary import temporary_directory
 from packtool.warnings import warn
 from packtool.writing.kept_columns import kept_values
@@ -169,8 +172,18 @@ def _plan(
     if chosen.order is not None:
         order = chosen.order.documents
     options = recipe.options
-    cut = options.too_long == "cut"
-    return planned(recipe.strategy, corpus, options, job.budget, scratch, chosen.passes, options.epoch, order, cut=cut)
+    return planned(
+        recipe.strategy,
+        corpus,
+        options,
+        job.budget,
+        scratch,
+        chosen.passes,
+        options.epoch,
+        order,
+        cut=options.too_long in ("cut", FIRST),
+        most=recipe.most,
+    )
 
 
 def _preview(
@@ -188,6 +201,10 @@ def _preview(
         return DatasetResult.previewed(output, job.options, known, unknown=unknown, left_out=left_out)
     scratch.mkdir()  # the output of a dry run has no scratch directory
     with _plan(job, recipe, corpus, chosen, scratch) as plans:
+        if recipe.most is not None:
+            beyond = plural(text_beyond(corpus.lengths(), recipe.most), "token")
+            after = f"{beyond} after the first {recipe.most:,} of long documents"
+            left_out = ", ".join(filter(None, (left_out, after)))
         for field in recipe.kept:
             kept_values(corpus, field)  # raises what the run would
         written = _planned_size(corpus, plans, recipe)
@@ -217,6 +234,7 @@ def _write(
             order=recipe.shuffle,
             kept=recipe.kept,
             chosen=chosen,
+            most=recipe.most,
             facts={"planned": seconds},
         )
 

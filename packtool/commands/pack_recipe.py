@@ -9,7 +9,7 @@ from packtool.choosing.choose import check_choice
 from packtool.errors import UsageError
 from packtool.formats.schema import Options, Shuffle, TokenizerInfo
 from packtool.options.kinds import KeptField, parse_kept
-from packtool.options.names import any_of
+from packtool.options.names import FIRST, any_of
 from packtool.options.order import OrderKey, order_keys
 from packtool.options.pack import PackArguments
 from packtool.options.record import recorded
@@ -51,6 +51,13 @@ class PackRecipe:
         """The length of the rows in tokens; the largest, where there are several."""
         return self.options.sequence_length or max(self.options.buckets)
 
+    @property
+    def most(self) -> int | None:
+        """Tokens of a document that are planned, its first; None for all."""
+        if self.options.too_long == FIRST:
+            return self.options.room
+        return None
+
     def recorded(self, tokenizer: TokenizerInfo) -> Options:
         """Return the options that the output depends on, in full: a manifest leaves no default to guess.
 
@@ -74,6 +81,8 @@ class PackRecipe:
         if not strategy.windowed:
             found.pop("window_tokens", None)
         found = {name.replace("pad_token", "pad_id"): value for name, value in found.items()}
+        if options.too_long == FIRST:
+            found["too_long"] = FIRST
         if options.epoch:
             found["epoch"] = options.epoch
         # A shuffle records its own seed. For unshuffled rows, record the seed for later epochs.

@@ -32,6 +32,8 @@ from packtool.places.typed import place_of
 from packtool.planning import packing, shuffling
 from packtool.planning.shuffling import Method, partial
 from packtool.planning.shuffling.bucket import batches, require_whole_rows
+from packtool.warnings import warn
+from packtool.writing.stored_plan import stored_atom_size
 from packtool.writing.stored_tokens import open_packed
 
 
@@ -70,6 +72,7 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
         table = None
         if options.batch_tokens is not None:
             record, table = _with_batches(dataset, record, options.batch_tokens, keep_rest=options.remainder != "drop")
+        _warn_of_same_order(dataset, record)
         return write_rows(job, dataset, record, table)
 
 
@@ -167,6 +170,18 @@ def _require_atoms(rows: KnownRows, atom_size: int | None, where: str) -> None:
         packing.require_fit(atom_size, lengths[0])
         return
     raise UsageError("atoms-fixed", what, remedy=remedy, where="--atom-size")
+
+
+def _warn_of_same_order(dataset: PackedDataset, record: Shuffle) -> None:
+    """Warn where the rows are in the wanted order already."""
+    stored, present = stored_atom_size(dataset), dataset.manifest.shuffle
+    if present is None:
+        return
+    wanted = msgspec.structs.replace(record, atom_size=record.atom_size or stored)
+    if wanted == msgspec.structs.replace(present, atom_size=present.atom_size or stored):
+        what = f"its rows are in this order already: epoch {record.epoch} of seed {record.seed}"
+        remedy = f"give --epoch={record.epoch + 1}, or another --seed, for another order"
+        warn("order-unchanged", what, remedy=remedy, where=str(dataset.place))
 
 
 def _require_batches(rows: KnownRows, batch_tokens: int, where: str) -> None:

@@ -15,6 +15,7 @@ from packtool.options.documents import DocumentOptions
 from packtool.options.plans import PackOptions
 from packtool.options.stats import StatsArguments
 from packtool.planning.document_loss import DocumentLoss
+from packtool.planning.metrics.ledger import ChosenText
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.plan import Ints
 from packtool.report.compare import Candidate, PlannedDocuments, candidates, compare
@@ -50,6 +51,7 @@ def comparison_of(
     engine: Engine,
     conversations: npt.NDArray[np.bool_] | None = None,
     passes: PlannedDocuments | None = None,
+    chosen: ChosenText | None = None,
     loss: Callable[[], DocumentLoss] | None = None,
 ) -> Comparison | None:
     """Compare the rows that each candidate would make of the documents that `command` would pack."""
@@ -65,6 +67,7 @@ def comparison_of(
             conversations=conversations,
             too_long=options.too_long,
             passes=passes,
+            chosen=chosen,
             loss=loss,
             exact=options.exact,
             advance=progress.advance,

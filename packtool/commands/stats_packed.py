@@ -31,7 +31,7 @@ def packed_report(place: Place, options: StatsArguments, engine: Engine) -> Meas
         tallies, mixing = _counted(dataset, options, engine)
     written = read_report(dataset.place, manifest)
     without_target = written.rows_without_target
-    if tallies and manifest.has_loss and not manifest.index_only:
+    if tallies and not (manifest.has_loss and manifest.index_only):
         without_target = rows_without_target(tallies)
     if without_target:
         warn_of_rows_without_target(without_target, manifest.ledger.rows, str(place))
@@ -50,6 +50,7 @@ def packed_report(place: Place, options: StatsArguments, engine: Engine) -> Meas
         neighbours=written.neighbours,  # which follow from fields that the stores have
         batch_size=options.batch_size,
         without_target=without_target,
+        beyond=written.beyond,
     )
     return MeasuredReport(
         **msgspec.structs.asdict(report),

@@ -24,6 +24,7 @@ from packtool.engines import Engine
 from packtool.formats.token_store import Corpus
 from packtool.options.arguments import as_flags
 from packtool.options.check import refuse
+from packtool.options.names import FIRST
 from packtool.options.stats import StatsArguments
 from packtool.outputs.recorded import Recorded
 from packtool.places.place import Place
@@ -70,10 +71,10 @@ def store_report(
         known["documents"], known["tokens"] = corpus.documents, corpus.tokens
     lengths = corpus.lengths()
     conversations = _conversations(corpus, options, tried)
-    if conversations is not None and options.too_long == "drop":
+    if conversations is not None and options.too_long != "cut":
         tried = _keeping_whole(tried, options)
     loss = None
-    if options.too_long == "cut" and corpus.has_loss:
+    if options.too_long in ("cut", FIRST) and corpus.has_loss:
         loss = partial(loss_of, corpus)
     counts = LengthCounts.of(lengths)
     stores = [NEW_STORE] if before else list(map(str, places))
@@ -101,6 +102,7 @@ def store_report(
             engine,
             conversations,
             _pass_by_pass(lengths, conversations, chosen.passes),
+            None if chosen.choice is None else chosen.choice.text(),
             loss,
         ),
         **listed,
@@ -112,8 +114,9 @@ def store_report(
 def _conversations(corpus: Corpus, options: StatsArguments, tried: Sequence[Candidate]) -> npt.NDArray[np.bool_] | None:
     """Mark the documents that are conversations; None if there are none, or nothing is compared."""
     conversations = [store.manifest.conversations for store in corpus.stores]
-    if not any(conversations):
-        refuse(options, ("too_long",), "no store holds conversations", "leave it out; --max-tokens leaves out texts")
+    if not any(conversations) and options.too_long != FIRST:
+        remedy = "leave it out; texts are cut, --too-long=first takes their first tokens, --max-tokens leaves them out"
+        refuse(options, ("too_long",), "no store holds conversations", remedy)
     if not any(conversations) or not tried:
         return None
     return np.repeat(conversations, corpus.store_documents)
@@ -136,7 +139,8 @@ def _pass_by_pass(
     order, ends = by_pass(passes)
     if conversations is not None:
         conversations = conversations[order]
-    return PlannedDocuments(lengths[order], ends, conversations, order)
+    again = np.arange(len(order)) >= ends[0]
+    return PlannedDocuments(lengths[order], ends, conversations, order, again)
 
 
 def _stored_sources(corpus: Corpus, recorded: Recorded, counts: LengthCounts) -> list[StoredSourceFigures]:

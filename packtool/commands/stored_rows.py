@@ -221,7 +221,7 @@ def _report(
         return before
     sources, trained = before.sources, manifest.ledger.trained_stored
     without_target: int | msgspec.UnsetType = msgspec.UNSET
-    if _has_loss(tallies):
+    if tallies and (_has_loss(tallies) or not manifest.has_loss):
         without_target = rows_without_target(tallies)
     elif whole:
         without_target = before.rows_without_target
@@ -240,4 +240,5 @@ def _report(
         neighbours=before.neighbours if whole else None,
         choice=before.choice,
         without_target=without_target,
+        beyond=before.beyond,
     )

@@ -21,6 +21,7 @@ from packtool.support.clock import Clock
 from packtool.support.sizes import show_bytes
 from packtool.support.temporary import discard_runs
 from packtool.text.corpus.blocks import plan
+from packtool.text.corpus.discover import STDIN
 from packtool.text.corpus.find import Texts, find_texts
 from packtool.text.corpus.formats import FORMATS
 from packtool.text.corpus.records import shown
@@ -87,6 +88,8 @@ def tokenized(options: TokenizeArguments, engine: Engine, *, called: str) -> Tok
     texts = find_texts(options)
     tokenizer = load(options, texts.kind, texts.most_bytes)
     recipe = StoreRecipe.of(options, texts, tokenizer)
+    if not options.dry_run or STDIN in options.names:
+        texts = texts.begun(options.format)  # a pipe that can't be read is refused before anything is made
     place = place_of(options.output)
     with open_output(place, "tokenize", options, key=recipe.key, inputs=texts.locations) as out:
         if out.preview:

@@ -36,12 +36,12 @@ def longest_conversation(stores: Sequence[KnownDataset], recipe: PackRecipe) -> 
     """Return the length in tokens above which conversations of the stores are dropped; None to drop none.
 
     Raises:
-        UsageError: the strategy would cut conversations without `--too-long cut`; or there are none.
+        UsageError: the strategy would cut conversations without `--too-long cut`; or there are none to drop or cut.
     """
     options = recipe.options
     held = [store for store in stores if store.conversations]
-    if not held and options.too_long != "error":
-        remedy = "leave it out; --max-tokens leaves out texts"
+    if not held and options.too_long in ("drop", "cut"):
+        remedy = "leave it out; texts are cut, --too-long=first takes their first tokens, --max-tokens leaves them out"
         raise UsageError("bad-option", "no store holds conversations", remedy=remedy, where="--too-long")
     if not held or options.too_long == "cut":
         return None
@@ -49,7 +49,7 @@ def longest_conversation(stores: Sequence[KnownDataset], recipe: PackRecipe) -> 
     if strategy.name not in KEEPING:
         raise cut_by(strategy, f"{held[0].place} holds conversations", "--strategy")
     if options.too_long == "drop":
-        return _room(recipe)
+        return recipe.options.room
     return None
 
 
@@ -67,16 +67,12 @@ def require_fit(corpus: Corpus, recipe: PackRecipe, chosen: Sequence[Passes] | N
     for number, store in enumerate(corpus.stores):
         if not store.manifest.conversations:
             continue
-        row, lengths = _room(recipe), store.lengths()
+        row, lengths = recipe.options.room, store.lengths()
         if chosen is not None:
             lengths = lengths[chosen[number].taken]
         longer = int(np.count_nonzero(lengths > row))
         if longer:
             what = f"{plural(longer, 'conversation')} of {len(lengths):,} do not fit a row of {row:,} tokens"
-            remedy = f"give --too-long=drop, or cut, or longer rows: the longest has {int(lengths.max()):,} tokens"
+            longest = int(lengths.max())
+            remedy = f"give --too-long=drop, or cut or first, or longer rows: the longest has {longest:,} tokens"
             raise DataError("conversations-too-long", what, remedy=remedy, where=str(store.place))
-
-
-def _room(recipe: PackRecipe) -> int:
-    """Return the most tokens of a conversation that stays whole. Buckets, of several lengths, take no conversations."""
-    return min(recipe.options.atom, recipe.options.row_length)

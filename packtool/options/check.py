@@ -228,8 +228,11 @@ def unfit(recorded: Mapping[str, Any], commands: Iterable[str]) -> str:
     for name, value in recorded.items():
         if name not in options:
             continue
+        kind = options[name].option.kind
+        if kind.read is not None:
+            kind = replace(kind, parse=kind.read)
         try:
-            taken = read_value(options[name].option.kind, name, value, "")
+            taken = read_value(kind, name, value, "")
             if isinstance(taken, int) and type(value) is not type(taken):
                 return f"{name} can't be {shown(value)}"
             _check_values(options[name], taken)

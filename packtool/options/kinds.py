@@ -9,16 +9,19 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
 from packtool.errors import UsageError
+from packtool.options.names import any_of
 from packtool.support.sizes import parse_bytes, plural
 
 _SHOWN = 60
 _EXACT = re.compile(r"\s*[-+]?(?:\d[\d_]*/\d[\d_]*|(?:\d[\d_]*)?\.?[\d_]*(?:[eE]([-+]?\d{1,9}))?)\s*")
+_COUNTED = re.compile(r"(\d+(?:\.\d+)?\s*[kmbgt]?)\s*(tokens?|documents?)?")
 _LONGEST = 400  # digits of a number that is computed exactly; floats have at most 325 before or after the point
 
 
@@ -51,6 +54,7 @@ class Kind:
     parse: Callable[[Any], Any] = _as_it_is  # what was written to the value; raises `ValueError`, or `UsageError`
     many: bool = False  # several values, separated by commas on the command line
     repeated: bool = False  # several values, each after the option's name on the command line
+    read: Callable[[Any], Any] | None = None  # what a manifest records to the value, where more was taken once
 
 
 def _text(value: Any) -> str:
@@ -195,7 +199,7 @@ class HoldoutAmount:
     def in_words(self) -> str:
         """Write the amount with its unit.
 
-        >>> parse_part(5).in_words(), parse_part("0.5%").in_words()
+        >>> parse_part("5 documents").in_words(), parse_part("0.5%").in_words()
         ('5 documents', '0.5%')
         """
         if self.documents:
@@ -205,24 +209,59 @@ class HoldoutAmount:
         return self.text
 
 
-def parse_part(value: HoldoutAmount | float | str) -> HoldoutAmount:
-    """Parse a part to hold out. A number without a unit is a number of documents; below 1 it is a share.
+def parse_part(value: HoldoutAmount | Fraction | float | str) -> HoldoutAmount:
+    """Parse a part to hold out: a share, or a number of documents or tokens.
 
-    >>> parse_part("0.5%").share, parse_part("2k tokens").tokens, parse_part(30).documents, parse_part(0.1).share
-    (Fraction(1, 200), 2000, 30, Fraction(1, 10))
+    Raises:
+        ValueError: it is neither.
+        UsageError: it is a number of 1 or more without a unit, which some take for documents and others for a share.
+
+    >>> parse_part("0.5%").share, parse_part("2k tokens").tokens, parse_part(0.1).share
+    (Fraction(1, 200), 2000, Fraction(1, 10))
     """
     if isinstance(value, HoldoutAmount):
         return value
     text = str(value).strip().lower()
-    if re.fullmatch(r"\d+(\.\d+)?\s*%|0?\.\d+", text):
-        return HoldoutAmount(str(value), share=parse_share(text))
-    match = re.fullmatch(r"(\d+(?:\.\d+)?\s*[kmbgt]?)\s*(tokens?|documents?)?", text)
-    if match is None:
-        raise ValueError(value)
-    amount = parse_amount(match[1])
-    if match[2] in ("token", "tokens"):
-        return HoldoutAmount(str(value), tokens=amount)
-    return HoldoutAmount(str(value), documents=amount)
+    match = _COUNTED.fullmatch(text)
+    if match is not None and match[2] is not None:
+        amount = parse_amount(match[1])
+        if match[2].startswith("token"):
+            return HoldoutAmount(str(value), tokens=amount)
+        return HoldoutAmount(str(value), documents=amount)
+    try:
+        share = parse_share(text)
+    except ValueError:
+        if match is None:
+            raise
+        raise _without_unit(text) from None
+    if not {"%", "/"} & set(text) and not 0 < share < 1:
+        raise _without_unit(text)
+    return HoldoutAmount(str(value), share=share)
+
+
+def _without_unit(text: str) -> UsageError:
+    """Return the error for a number that is no share below 1, with the ways to write what it may mean."""
+    ways = []
+    with suppress(ValueError):
+        parse_share(f"{text}%")
+        ways.append(f"{text}%")
+    with suppress(ValueError):
+        parse_amount(text)
+        ways += [f"{text} documents", f"{text} tokens"]
+    remedy = f"write {any_of(tuple(ways) or ('a share such as 5%',))}"
+    return UsageError("bad-option", f"{text} has no unit", remedy=remedy, where="--holdout")
+
+
+def recorded_part(text: str) -> HoldoutAmount:
+    """Read the part that a manifest records: a number without a unit, which `--holdout` took once, is of documents.
+
+    >>> recorded_part("5").documents, recorded_part("5%").share
+    (5, Fraction(1, 20))
+    """
+    try:
+        return parse_part(text)
+    except UsageError:
+        return HoldoutAmount(text, documents=parse_amount(text))
 
 
 def parse_object(value: Mapping[str, Any] | str) -> dict[str, Any]:
@@ -409,7 +448,9 @@ AMOUNT = Kind("a number, such as 300B, 5M or 1000000", "N", int | str, parse_amo
 SHARE = Kind("a share of at most 1, such as 1%", "SHARE", int | float | str, parse_share)
 LIMIT = Kind("a whole number, or a share such as 1%", "N|SHARE", int | float | str, parse_limit)
 TEMPERATURE = Kind("a number from 0.01 to 1000, such as 3.3", "T", int | float | str, parse_temperature)
-PART = Kind("a part, such as 0.5%, 1000 documents or 2M tokens", "PART", int | float | str, parse_part)
+PART = Kind(
+    "a part, such as 0.5%, 1000 documents or 2M tokens", "PART", int | float | str, parse_part, read=recorded_part
+)
 SHARD = Kind("a part by its number, from 1/8 to 8/8", "K/N", str, parse_shard)
 SIZE = Kind("a size, such as 512MiB or 4GiB", "SIZE", int | str, parse_bytes)
 OBJECT = Kind('a JSON object, such as {"enable_thinking": false}', "JSON", dict[str, Any] | str, parse_object)

@@ -19,6 +19,8 @@ StrategyName = Literal[
 ]
 STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
 """Every strategy, in the order of the documentation; `bfd-extra` is `bfd_extra.py` in `packtool/planning/packing/`."""
+FIRST = "first"
+"""The value of `--too-long` with which a row has the first tokens of a longer document, and no row has the others."""
 MethodName = Literal["atom", "partial", "bucket"]
 METHODS: tuple[MethodName, ...] = get_args(MethodName)
 """Every shuffle."""

@@ -51,11 +51,11 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
         ),
     ] = None
     too_long: Annotated[
-        Literal["error", "drop", "cut"],
+        Literal["error", "drop", "cut", "first"],
         Option(
             TEXT,
-            "What to do with conversations longer than a row: stop with an error, drop and count them, or cut them; "
-            "strategies that also cut shorter ones need cut.",
+            "Conversations longer than a row: stop with an error, drop them, or cut them, which strategies that cut "
+            "shorter ones need. Or of all longer documents take the first tokens, and drop the others.",
             "Rows",
         ),
     ] = "error"

@@ -149,6 +149,13 @@ class PackOptions:
         return self.row_length if self.atom_size is None else self.atom_size
 
     @property
+    def room(self) -> int:
+        """The most tokens of a document that no strategy has to cut; of several row lengths, the longest row."""
+        if self.sequence_length is None:
+            return max(self.buckets)
+        return min(self.atom, self.sequence_length)
+
+    @property
     def multiple(self) -> int:
         """M: 1 unless given."""
         return self.document_multiple or 1

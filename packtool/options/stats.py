@@ -58,11 +58,11 @@ class StatsArguments(DocumentOptions, Working):
         ),
     ] = None
     too_long: Annotated[
-        Literal["drop", "cut"],
+        Literal["drop", "cut", "first"],
         Option(
             TEXT,
-            "What to do with conversations longer than a row: drop them, or cut them; strategies that also cut shorter "
-            "ones compete only with cut.",
+            "Conversations longer than a row: drop them, or cut them; strategies that cut shorter ones compete only "
+            "with cut. Or of all longer documents take the first tokens, and drop others.",
             "Rows",
             needs=_COMPARED,
         ),

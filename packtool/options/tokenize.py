@@ -279,7 +279,7 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
         str | None,
         Option(
             TEXT,
-            "Text between the documents of text files, which belongs to none; \\n is a newline and \\t a tab.",
+            "Text between the documents of text files, which belongs to none; \\n is a newline, \\t a tab.",
             "Input",
             default="none: a text file is one document",
             recorded=True,

@@ -110,7 +110,7 @@ class BlendReport(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     format: Literal["packtool report"] = FORMAT
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     packtool_version: str = __version__
     kind: Literal["blend"] = "blend"
     unit: Literal["rows", "batches"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from packtool.choosing.sides import OTHER_SIDE
 from packtool.formats.schema import Choice, LeftOut
-from packtool.options.kinds import parse_part
+from packtool.options.kinds import recorded_part
 from packtool.options.shared import DEFAULT_SEED
 from packtool.report.figures import options_in_words
 
@@ -95,7 +95,7 @@ def choice_in_words(asked: Mapping[str, Any], excluded: Sequence[str] = ()) -> s
         words.append("weights of the stores")
     if "holdout" in asked:
         lead = "a hold-out of" if asked["part"] == "holdout" else "all but a hold-out of"
-        words.append(f"{lead} {parse_part(asked['holdout']).in_words()}")
+        words.append(f"{lead} {recorded_part(asked['holdout']).in_words()}")
         if asked["holdout_seed"]:
             words.append(f"holdout seed {asked['holdout_seed']}")
     others = {name: value for name, value in asked.items() if name not in _TOLD_APART}

@@ -16,21 +16,24 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from packtool.engines import Engine, Worker
 from packtool.errors import UsageError
+from packtool.options.names import FIRST
 from packtool.options.shared import DEFAULT_SEED
 from packtool.planning.document_loss import DocumentLoss
-from packtool.planning.metrics.ledger import balance
+from packtool.planning.metrics.ledger import ChosenText, balance
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.ratios import ratio
 from packtool.planning.metrics.summary import measure_rows
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import STRATEGIES, PackOptions, Strategy, check, meant_strategy, plan_corpus
 from packtool.planning.packing.strategy import mixes
-from packtool.planning.plan import I64, Ints, Plan, Segments, distinct
+from packtool.planning.packing.untrained import text_beyond
+from packtool.planning.plan import I64, Ints, Mask, Plan, Segments, distinct
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.planning.shuffling.permutation import Purpose, keys
 from packtool.report import dataset_report
@@ -164,6 +167,7 @@ class PlannedDocuments:
     ends: Sequence[int] = ()  # where documents come several times, the documents up to the end of each pass
     conversations: npt.NDArray[np.bool_] | None = None  # which documents are conversations; None where all are texts
     numbers: Ints | None = None  # of the documents in the corpus; None for all of them in its order
+    again: Mask | None = None  # which documents an earlier pass has; None where each comes once
 
     def sample(self, count: int) -> PlannedDocuments:
         """Draw documents spread evenly over all: one at random out of each of `count` equal parts.
@@ -188,14 +192,28 @@ class PlannedDocuments:
 
     def _taken(self, numbers: I64) -> PlannedDocuments:
         """Return the documents of these numbers, ascending."""
-        conversations = self.conversations
+        conversations, again = self.conversations, self.again
         if conversations is not None:
             conversations = conversations[numbers]
+        if again is not None:
+            again = again[numbers]
         in_corpus: Ints = numbers
         if self.numbers is not None:
             in_corpus = self.numbers[numbers]
         ends = np.searchsorted(numbers, self.ends).tolist()
-        return PlannedDocuments(self.lengths[numbers], ends, conversations, in_corpus)
+        return PlannedDocuments(self.lengths[numbers], ends, conversations, in_corpus, again)
+
+    @property
+    def text(self) -> int:
+        """The text tokens of all documents."""
+        return int(self.lengths.sum(dtype=np.int64)) - len(self.lengths)
+
+    @property
+    def text_again(self) -> int:
+        """The text tokens of documents that an earlier pass has."""
+        if self.again is None:
+            return 0
+        return int(self.lengths[self.again].sum(dtype=np.int64)) - int(np.count_nonzero(self.again))
 
 
 def drawn(documents: int, count: int) -> I64:
@@ -217,8 +235,9 @@ def compare(
     *,
     command: str = "packtool pack store -o packed",
     conversations: npt.NDArray[np.bool_] | None = None,
-    too_long: Literal["drop", "cut"] = "drop",
+    too_long: Literal["drop", "cut", "first"] = "drop",
     passes: PlannedDocuments | None = None,
+    chosen: ChosenText | None = None,
     loss: Callable[[], DocumentLoss] | None = None,
     exact: bool = False,
     advance: Callable[[int], object] = lambda done: None,
@@ -236,8 +255,9 @@ def compare(
         batch_size: rows in a batch, for steps per epoch (with several buckets: of the longest rows).
         command: packs these documents, but for the strategy and its options.
         conversations: which documents are conversations; None where all are texts.
-        too_long: what becomes of conversations longer than a row, as with `pack`.
+        too_long: what becomes of conversations longer than a row, or of all documents, as with `pack`.
         passes: the same documents for strategies that plan each pass apart; None where each document comes once.
+        chosen: the account of the choice of these documents; None where they are all of their stores.
         loss: returns the loss of the documents of the corpus, where conversations are cut; None where all tokens train.
         exact: plan all documents, however many.
         advance: called with 1 after each candidate.
@@ -256,6 +276,7 @@ def compare(
         sampled = SAMPLE
         once = once.sample(sampled)
         passes = passes and passes.sample(sampled)
+        chosen = None  # it accounts for all
     attempt = partial(
         _try,
         once=once,
@@ -264,6 +285,7 @@ def compare(
         base=base,
         command=command,
         too_long=too_long,
+        chosen=chosen,
         loss=loss,
     )
     trials = dict(_trials(attempt, tried, advance, engine))
@@ -306,24 +328,28 @@ def _try(
     base: int,
     command: str,
     too_long: str,
+    chosen: ChosenText | None,
     loss: Callable[[], DocumentLoss] | None,
 ) -> tuple[Trial, Timing]:
     begin = time.process_time()
     strategy, options = candidate.strategy, candidate.options
     documents = every = by_pass if strategy.windowed else once
     if too_long == "drop" and options.sequence_length is not None:
-        documents = every.without_longer(min(options.atom, options.row_length))
+        documents = every.without_longer(options.room)
     dropped = len(every.lengths) - len(documents.lengths)
-    if every.conversations is not None and (dropped or too_long == "cut"):
+    most = None
+    if too_long == FIRST:
+        most = options.room
+    if too_long == FIRST or (every.conversations is not None and (dropped or too_long == "cut")):
         command = f"{command} --too-long {too_long}"
     lengths, tokens = documents.lengths, int(documents.lengths.sum(dtype=np.int64))
     trains = None
     if loss is not None:
         trains = replace(loss(), numbers=documents.numbers)
-    plans = plan_corpus(strategy, lengths, options, ends=documents.ends, loss=trains)
+    plans = plan_corpus(strategy, lengths, options, ends=documents.ends, loss=trains, most=most)
     planned = time.process_time()
     tallies = tallied(lengths, plans, options.multiple)
-    ledger = balance(tokens, len(lengths), plans, tallies)
+    ledger = balance(tokens, len(lengths), plans, tallies, _before(chosen, every, documents))
     timing = Timing(planning_seconds=round(planned - begin, 3), seconds=round(time.process_time() - begin, 3))
     measures = measure_rows(tallies, batch_size, ledger.untrained or 0)
     metrics = measures.whole
@@ -335,15 +361,30 @@ def _try(
         options=_options(candidate),
         dropped_conversations=dropped,
         ledger=ledger,
+        beyond=msgspec.UNSET if most is None else text_beyond(lengths, most),
         metrics=metrics,
         attention=ratio(metrics.attention_full, stream_pairs),
         attention_masked=ratio(metrics.attention_masked, stream_pairs),
         buckets=dataset_report.bucket_figures(tallies, measures.buckets),
         documents_per_row=dataset_report.documents_per_row(measures.documents_in_row),
         stages=dataset_report.stages_of(plans) or None,
-        sample_rows=dataset_report.sample_rows(rows_to_draw(lengths, candidate, trains), lengths),
+        sample_rows=dataset_report.sample_rows(rows_to_draw(lengths, candidate, trains, most), lengths),
     )
     return trial, timing
+
+
+def _before(chosen: ChosenText | None, every: PlannedDocuments, documents: PlannedDocuments) -> ChosenText:
+    """Account for the text before it is planned, as `pack` does, which leaves out long conversations when it chooses.
+
+    Args:
+        chosen: the account of `every`; None where these are all.
+        documents: those of `every` that are planned.
+    """
+    gone = every.text - documents.text
+    if chosen is None:
+        return ChosenText(every.text, gone, 0)
+    again = every.text_again - documents.text_again
+    return ChosenText(chosen.stored, chosen.left_out + gone - again, chosen.packed_again - again)
 
 
 def _options(candidate: Candidate) -> StrategyOptions:
@@ -387,12 +428,14 @@ def tallied(lengths: Ints, plans: Sequence[Plan], multiple: int = 1) -> list[Tal
     return tallies
 
 
-def rows_to_draw(lengths: Ints, candidate: Candidate, loss: DocumentLoss | None = None) -> Segments:
+def rows_to_draw(
+    lengths: Ints, candidate: Candidate, loss: DocumentLoss | None = None, most: int | None = None
+) -> Segments:
     """List rows spread evenly over the rows that the candidate makes of the first documents.
 
     Of several row lengths, rows of the length with the most tokens.
     """
-    plans = plan_corpus(candidate.strategy, lengths[:DRAWN], candidate.options, loss=loss)
+    plans = plan_corpus(candidate.strategy, lengths[:DRAWN], candidate.options, loss=loss, most=most)
     layout = Layout(max(plans, key=lambda plan: plan.rows * plan.sequence_length))
     return spread_rows(layout.segments, layout.rows)
 

@@ -54,6 +54,7 @@ def report_of_rows(
     choice: StrategyOptions | None = None,
     batch_size: int | None = None,
     without_target: int | msgspec.UnsetType = msgspec.UNSET,
+    beyond: int | msgspec.UnsetType = msgspec.UNSET,
 ) -> PackedReport:
     """Make the report of a packed dataset, as `report.json` holds it.
 
@@ -68,6 +69,7 @@ def report_of_rows(
         choice: how the documents were chosen.
         batch_size: rows of the longest bucket in a batch, for steps per epoch; not part of `report.json`.
         without_target: rows in which no token is a target, where that is known.
+        beyond: text tokens that are left out of long documents, where their first tokens alone are packed.
     """
     report = PackedReport(
         strategy=strategy,
@@ -86,12 +88,13 @@ def report_of_rows(
         neighbours=neighbours,
         choice=choice,
         rows_without_target=without_target,
+        beyond=beyond,
     )
     if not tallies:
         return report
     counts = LengthCounts.of(tallies[0].lengths)
     lengths, slid = lengths_of(counts), None
-    if strategy == "seamless":
+    if strategy == "seamless" and beyond is msgspec.UNSET:  # else no document is longer than a row
         repeated = Fraction(str(options.get("max_repetition", PackOptions.max_repetition)))
         slid = sliding(counts, options["sequence_length"], repeated)
     measures = measure_rows(tallies, batch_size, ledger.untrained or 0)

@@ -166,7 +166,7 @@ def _dataset_sections(report: MeasuredReport) -> Iterator[str]:
     if judgements:
         items = "".join(map(_judgement, judgements))
         yield f"<ul class='verdict judgement'>{items}</ul>"
-    drawings = [_ledger_figure(ledger)]
+    drawings = [_ledger_figure(report)]
     if report.lengths is not None:
         lengths = [bucket.sequence_length for bucket in report.buckets]
         drawings.append(_lengths_chart(report.lengths, lengths))
@@ -221,7 +221,8 @@ def _tokens_in(row: SampleRow) -> int:
     return sum(segment.length for segment in row.segments)
 
 
-def _ledger_figure(ledger: Ledger) -> str:
+def _ledger_figure(report: MeasuredReport) -> str:
+    ledger = report.ledger
     lost = [("dropped", "dropped")]
     if ledger.untrained:
         lost.append(("untrained", "untrained"))
@@ -229,7 +230,7 @@ def _ledger_figure(ledger: Ledger) -> str:
     rows = [("input text", text), (f"output, {plural(ledger.rows, 'row')}", _accounts(ledger, _OUTPUT))]
     drawing = charts.stacked("Ledger from input to output", rows, "tokens")
     names = charts.legend([(name, key) for key, name in (*_OUTPUT, *lost)])
-    return figure("Where every token went", drawing + names + html_table(tables.ledger_table(ledger)))
+    return figure("Where every token went", drawing + names + html_table(tables.ledger_table(ledger, report.beyond)))
 
 
 def _accounts(ledger: Ledger, accounts: Iterable[tuple[str, str]]) -> list[tuple[str, str, float]]:

@@ -27,7 +27,7 @@ from packtool.report.types import (
     StoreReport,
     Trial,
 )
-from packtool.report.verdict import cuts_too_much, degenerate, pads_too_much
+from packtool.report.verdict import cuts_too_much, degenerate, keeps_text, pads_too_much
 from packtool.support.sizes import plural
 
 Item = TypeVar("Item")
@@ -43,6 +43,7 @@ class TableColumn(Generic[Item]):
     meaning: str = ""  # for a legend or tooltip; empty where the title says it
     better: int = 0  # -1 where less is better, 1 where more is, 0 where neither
     bad: Callable[[Item], bool] = lambda row: False  # whether what a row has is a reason not to take it
+    rival: Callable[[Item], bool] = lambda row: True  # whether a row of the contest competes for the best figure
     words: bool = False  # whether it has words, not figures, and is aligned to the left
     short: str = ""  # the title where room is scarce; empty for the title itself
     brief: bool = True  # whether a terminal shows it without `--full`
@@ -98,7 +99,7 @@ def table_of(title: str, columns: Sequence[TableColumn[Item]], rows: Sequence[It
 
 def _best(column: TableColumn[Item], rivals: Sequence[Item]) -> float | None:
     """Find the best figure of a column; None where figures are not better or worse, or all are equal."""
-    known = [value for value in map(column.of, rivals) if value is not None]
+    known = [value for value in map(column.of, filter(column.rival, rivals)) if value is not None]
     if not column.better or not known or min(known) == max(known):
         return None
     best = max if column.better > 0 else min
@@ -110,7 +111,8 @@ def _cell(column: TableColumn[Item], row: Item, best: float | None) -> Cell:
     if value is None:
         return Cell(UNKNOWN, None, False, column.bad(row))
     figure = value if isinstance(value, int | float) else None
-    return Cell(column.write(value), figure, best is not None and value == best, column.bad(row))
+    is_best = best is not None and value == best and column.rival(row)
+    return Cell(column.write(value), figure, is_best, column.bad(row))
 
 
 def _metric(
@@ -209,8 +211,19 @@ def _rounding(ledger: Ledger) -> str:
     return f"{count(ledger.rounding)} round documents up"
 
 
-def ledger_table(ledger: Ledger) -> Table[Account]:
-    """Tabulate where every token went."""
+def _beyond(tokens: int | msgspec.UnsetType) -> str:
+    """Say how much of what was dropped is left out of long documents on request."""
+    if not tokens:
+        return ""
+    return f"{count(tokens)} after the first tokens of long documents"
+
+
+def ledger_table(ledger: Ledger, beyond: int | msgspec.UnsetType = msgspec.UNSET) -> Table[Account]:
+    """Tabulate where every token went.
+
+    Args:
+        beyond: text tokens that were left out of long documents, where that was asked for.
+    """
     stored, text, output = ledger.stored, ledger.input, ledger.output
     changes = {"inserted": ledger.eos_inserted, "left out": ledger.eos_omitted}
     eos = ", ".join(f"{count(tokens)} {what}" for what, tokens in changes.items() if tokens)
@@ -226,7 +239,7 @@ def ledger_table(ledger: Ledger) -> Table[Account]:
         [
             Account("input text", text, None),
             Account("  placed", ledger.placed, text, "in rows"),
-            Account("  dropped", ledger.dropped, text),
+            Account("  dropped", ledger.dropped, text, _beyond(beyond)),
         ]
     )
     if ledger.untrained:
@@ -461,7 +474,7 @@ def strategies_table(comparison: Comparison) -> Table[Trial]:
     """Tabulate what strategies do to documents, by row length."""
     columns: list[TableColumn[Trial]] = [
         TableColumn("strategy", lambda entry: entry.strategy, words=True),
-        replace(_trial_figure("padding_ratio"), bad=pads_too_much),
+        replace(_trial_figure("padding_ratio"), bad=pads_too_much, rival=keeps_text),
         replace(_trial_figure("cut_fitting_ratio"), bad=cuts_too_much),
         *map(_trial_figure, ("dropped_ratio", "repeated_ratio", "mean_context")),
         TableColumn("rows", lambda entry: entry.metrics.rows, short, "training samples"),

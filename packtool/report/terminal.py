@@ -107,7 +107,7 @@ def print_ledger(report: PackedReport, console: Console) -> None:
     """Print a summary of a packed dataset, and where every token went."""
     _print_headline(report, console)
     console.print()
-    print_table(tables.ledger_table(report.ledger), console)
+    print_table(tables.ledger_table(report.ledger, report.beyond), console)
 
 
 def _print_headline(report: PackedReport, console: Console) -> None:

@@ -237,9 +237,11 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         command: writes this dataset.
         sequence_length: tokens in a row; null for strategies of several row lengths.
         options: all that the strategy takes, as it was tried, defaults included.
-        dropped_conversations: conversations longer than a row, which `--too-long drop` leaves out: they are in none of
-            the other figures.
-        ledger: where every token would go.
+        dropped_conversations: conversations longer than a row, which `--too-long drop` leaves out: the ledger's
+            `left_out` has their text, and no other figure.
+        ledger: where every token would go, as `pack` writes it. Which tokens of the rows train is not counted, so that
+            `trained_stored` and what follows it are null.
+        beyond: as of a packed dataset's report.
         metrics: in total.
         attention: `attention_full` / query-key pairs of the whole corpus as one stream in rows of the baseline.
         attention_masked: the same for `attention_masked`.
@@ -256,6 +258,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     options: StrategyOptions
     dropped_conversations: int
     ledger: Ledger
+    beyond: int | msgspec.UnsetType = msgspec.UNSET
     metrics: Metrics
     attention: float
     attention_masked: float
@@ -349,7 +352,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 FORMAT: Literal["packtool report"] = "packtool report"
-SCHEMA_VERSION: Literal[1] = 1
+SCHEMA_VERSION: Literal[2] = 2
 
 
 class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -357,7 +360,8 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         format: always the same.
-        schema_version: changes when a name goes or changes its meaning; new names may come without a change.
+        schema_version: changes when a name goes or changes its meaning; new names may come without a change. A report
+            with 1 has no name that means something else, and is read.
         packtool_version: the version that wrote the report.
         kind: what was measured.
         strategy: as in the manifest (docs/format.md).
@@ -366,6 +370,8 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
         batch_size: rows in a batch, as given to `stats`, else null. With several buckets, rows of the longest; batches
             of the others hold the same number of tokens.
         ledger: where every token went.
+        beyond: text tokens of long documents after the first ones, which `--too-long first` leaves out; `dropped` of
+            the ledger has them, too. Absent without it.
         lengths: the documents; null where boundaries are not known (`--no-segments`).
         metrics: in total; null where boundaries are not known.
         buckets: for each row length.
@@ -381,12 +387,12 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
         neighbours: of documents in the order of fields (`--order-by`), what share of a row has the same value of the
             first field; null for others, where boundaries are not known, and where a shuffle cut rows.
         choice: how the documents were chosen, as in the manifest; null where each was taken once.
-        rows_without_target: rows in which no token is a target; absent where all tokens train, or where a shuffle
-            cut rows whose tokens are elsewhere, or whose boundaries are not known.
+        rows_without_target: rows in which no token is a target; absent where a shuffle cut rows whose tokens are
+            elsewhere, or whose boundaries are not known.
     """
 
     format: Literal["packtool report"] = FORMAT
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1, 2] = SCHEMA_VERSION
     packtool_version: str = __version__
     kind: Literal["packed"] = "packed"
     strategy: str
@@ -394,6 +400,7 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
     shuffle: Shuffle | None
     batch_size: int | None
     ledger: Ledger
+    beyond: int | msgspec.UnsetType = msgspec.UNSET
     lengths: Lengths | None
     metrics: Metrics | None
     buckets: list[BucketFigures]
@@ -461,7 +468,7 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     format: Literal["packtool report"] = FORMAT
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     packtool_version: str = __version__
     kind: Literal["store"] = "store"
     tokenizer: TokenizerInfo

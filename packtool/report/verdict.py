@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.metrics.ratios import ratio
@@ -95,7 +97,13 @@ def padding_waste(rows: Trial | PackedReport) -> float:
 def waste(rows: Trial | PackedReport) -> float:
     """Return the share of tokens that train nothing new or are lost: padding, repeats and dropped text."""
     assert rows.metrics is not None, "what is wasted follows from boundaries"
-    return padding_waste(rows) + rows.metrics.repeated_ratio + rows.metrics.dropped_ratio
+    return padding_waste(rows) + rows.metrics.repeated_ratio + _dropped(rows)
+
+
+def _dropped(rows: Trial | PackedReport) -> float:
+    """Return the share of the text that the strategy drops, without what is left out of long documents on request."""
+    assert rows.metrics is not None, "what is dropped follows from boundaries"
+    return max(0.0, rows.metrics.dropped_ratio - ratio(rows.beyond or 0, rows.ledger.input))
 
 
 def avoidably_cut(entry: Trial) -> float:
@@ -111,6 +119,11 @@ def degenerate(entry: Trial) -> bool:
 def cuts_too_much(entry: Trial) -> bool:
     """Return whether more than half of the documents that fit a row are cut."""
     return entry.metrics.cut_fitting_ratio > DEGENERATE_CUT
+
+
+def keeps_text(entry: Trial) -> bool:
+    """Return whether an entry drops no text that it was to pack; what pads little by dropping text is no rival."""
+    return not _dropped(entry)
 
 
 def pads_too_much(entry: Trial) -> bool:
@@ -159,7 +172,7 @@ def _winner(entries: Sequence[Trial]) -> tuple[Trial, str]:
             close = f" A close call: {plain.strategy} wastes {wasted}."
         return whole, f"{reason} {_cost(whole)}{close}"
     # It cuts hardly fewer documents than one stream, but perhaps another does at no cost at all.
-    free = [entry for entry in affordable if _costs_nothing(entry, plain)]
+    free = [entry for entry in contest if _costs_nothing(entry, plain)]
     if free:
         whole = _simplest(free)
         reason = f"{_both_cut(whole, plain)}, in no fewer rows."
@@ -182,13 +195,17 @@ def _why_plain(plain: Trial, entries: Sequence[Trial], one_length: Sequence[Tria
         return reason
     if len(entries) == 1:
         return f"The only one compared. {_cuts(plain)}. {_cost(plain)}"
-    return f"{_cuts(plain)}; no other strategy keeps one document in a hundred more whole. {_cost(plain)}"
+    return f"{_cuts(plain)}; no other strategy keeps one in a hundred of all documents more whole. {_cost(plain)}"
 
 
 def _costs_nothing(entry: Trial, plain: Trial) -> bool:
-    """Return whether an entry cuts fewer documents than another, in as many rows and at no more waste."""
+    """Return whether an entry cuts fewer documents than another, and takes, repeats and drops no more.
+
+    Padding is not compared: in as many rows it is what they have room for.
+    """
     fewer = avoidably_cut(entry) < avoidably_cut(plain)
-    return fewer and entry.metrics.rows <= plain.metrics.rows and waste(entry) <= waste(plain)
+    mine, its = entry.ledger, plain.ledger
+    return fewer and mine.output <= its.output and mine.repeated <= its.repeated and mine.dropped <= its.dropped
 
 
 def _context(cut: Trial, whole: Trial) -> str:
@@ -216,7 +233,8 @@ def _alternatives(
 ) -> Iterator[ChosenStrategy]:
     """List the choices for other aims or other trainers, and when they apply; the most likely first."""
     longer = 0.0
-    if size is not None:
+    clipped = winner.beyond is not msgspec.UNSET  # no document has more tokens than a row that any strategy may take
+    if size is not None and not clipped:
         longer = counts.tokens_over(size) / counts.tokens
     spread = counts.quantile(0.99) / max(1, counts.quantile(0.5))
     if "seamless" in rivals and longer >= MUCH and winner.strategy in (*_WHOLE, "concat"):
@@ -235,7 +253,7 @@ def _alternatives(
             f"at {percent(metrics.padding_ratio)} padding."
         )
         yield _chosen(rivals["buckets"], reason, _BUCKETS)
-    if winner.strategy == "concat" and "padding" in rivals and size is not None and counts.mean > size:
+    if winner.strategy == "concat" and "padding" in rivals and size is not None and not clipped and counts.mean > size:
         more = rivals["padding"].metrics.rows / max(1, winner.metrics.rows) - 1
         reason = (
             f"if data is scarce and time is not: it takes {percent(more)} more rows, and documents are longer than a "
@@ -266,7 +284,7 @@ def _cost(entry: Trial) -> str:
     remainder = ""
     if not padding_waste(entry) and not entry.ledger.rounding:
         remainder = ", less than a row in all"
-    costs = _spent(metrics, f"{remainder}{_multiples(entry)}")
+    costs = _spent(entry, f"{remainder}{_multiples(entry)}")
     rows = plural(metrics.rows, "row")
     added = _added(entry)
     if added:
@@ -274,19 +292,20 @@ def _cost(entry: Trial) -> str:
     return f"{', '.join(costs) or 'No padding, nothing dropped or repeated'}; {rows}."
 
 
-def _spent(metrics: Metrics, of_padding: str) -> list[str]:
+def _spent(rows: Trial | PackedReport, of_padding: str) -> list[str]:
     """Say which tokens of the rows train nothing new, and which of the text are lost.
 
     Args:
         of_padding: what else there is to say of padding.
     """
-    said = []
+    metrics, said = rows.metrics, []
+    assert metrics is not None, "what is spent follows from boundaries"
     if metrics.padding_ratio:
         said.append(f"{percent(metrics.padding_ratio)} of the tokens in rows are padding{of_padding}")
     if metrics.repeated_ratio:
         said.append(f"{percent(metrics.repeated_ratio)} of the tokens in rows are repeated")
-    if metrics.dropped_ratio:
-        said.append(f"{percent(metrics.dropped_ratio)} of the text is dropped")
+    if _dropped(rows):
+        said.append(f"{percent(_dropped(rows))} of the text is dropped")
     return said
 
 
@@ -321,8 +340,12 @@ def _both_cut(whole: Trial, plain: Trial) -> str:
 
 
 def _share_cut(entry: Trial) -> str:
-    share = entry.metrics.cut_fitting_ratio
-    return percent(share) if share else "none"
+    """Say how many documents that would fit are cut, also as the share of all that decides."""
+    metrics = entry.metrics
+    if not metrics.cut_fitting_documents:
+        return "none"
+    of_all = f"{count(metrics.cut_fitting_documents)} of all {count(metrics.documents)}"
+    return f"{percent(metrics.cut_fitting_ratio)}, {of_all}"
 
 
 def advise(counts: LengthCounts, entries: Sequence[Trial]) -> list[Advice]:
@@ -433,6 +456,10 @@ def judge(report: PackedReport) -> list[Judgement]:
     if metrics is None or not metrics.documents or not report.ledger.output:
         return []
     judgements = [_judge_waste(report, metrics), _judge_cuts(metrics), *_judge_mixing(report)]
+    if report.beyond:
+        share = percent(ratio(report.beyond, report.ledger.input))
+        said = f"{share} of the text is left out: what follows the first tokens of long documents."
+        judgements.insert(1, Judgement(True, said))
     if report.neighbours is not None:
         keeps = STRATEGIES[report.strategy].neighbours
         judgements.append(Judgement(keeps, f"{neighbours_shown(report.neighbours)}."))
@@ -450,7 +477,7 @@ def neighbours_shown(neighbours: Neighbours) -> str:
 
 
 def _judge_waste(report: PackedReport, metrics: Metrics) -> Judgement:
-    parts = _spent(metrics, _multiples(report))
+    parts = _spent(report, _multiples(report))
     added = _added(report)
     if added:
         parts.append(f"{percent(added / report.ledger.rows)} of the rows are there since {_limit(report)}")

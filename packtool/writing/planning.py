@@ -43,6 +43,7 @@ def planned(
     stored_order: I64 | None = None,
     *,
     cut: bool = False,
+    most: int | None = None,
 ) -> Iterator[list[Plan]]:
     """Plan a corpus: one plan for each row length, as long as the block runs.
 
@@ -55,6 +56,7 @@ def planned(
         stored_order: the packed documents of all stores, by their stored numbers, in an order in which they are planned
             in place of corpus order.
         cut: conversations may be cut; pieces of them in which nothing trains are left out.
+        most: tokens of a document that are planned, its first; None for all.
     """
     documents = corpus.documents
     if chosen is not None:
@@ -67,7 +69,7 @@ def planned(
         loss = None
         if cut and corpus.has_loss:
             loss = loss_of(corpus)
-        plans = _plans(strategy, corpus, chosen or [], options, budget, arrays, epoch, stored_order, loss)
+        plans = _plans(strategy, corpus, chosen or [], options, budget, arrays, epoch, stored_order, loss, most)
         if arrays is not IN_MEMORY:
             corpus.locate(np.empty(0, np.int64))  # makes the table that it needs
         yield plans
@@ -89,6 +91,7 @@ def _plans(
     epoch: int,
     stored_order: I64 | None,
     loss: DocumentLoss | None,
+    most: int | None,
 ) -> list[Plan]:
     """Plan documents. Strategies with windows plan each pass apart, so that no row of theirs holds a document twice."""
     lengths = corpus.lengths()
@@ -106,7 +109,8 @@ def _plans(
         order = document_order(numbers, seed=options.seed, epoch=epoch, ends=ends, arrays=arrays)
     if loss is not None:
         loss = replace(loss, numbers=order)
-    plans = plan_corpus(strategy, _in_planned_order(lengths, order, arrays), options, arrays, ends, over, loss)
+    ordered = _in_planned_order(lengths, order, arrays)
+    plans = plan_corpus(strategy, ordered, options, arrays, ends, over, loss, most)
     if order is None:
         return plans
     return [RenumberedPlan(plan, order) for plan in plans]

@@ -21,6 +21,7 @@ from packtool.formats.packed import PackedBucket, PackedDataset
 from packtool.formats.schema import PackedManifest, Shuffle
 from packtool.formats.segment_table import from_table
 from packtool.options.declare import names_recorded
+from packtool.options.names import FIRST
 from packtool.options.plans import PackOptions
 from packtool.planning import packing
 from packtool.planning.arrays import IN_MEMORY, Arrays
@@ -246,7 +247,8 @@ def repacked_plans(dataset: PackedDataset, *, seed: int, epoch: int) -> list[Pla
     """
     ordered = _order_of_epoch(dataset, seed, epoch)
     strategy, options = packing.strategy(dataset.manifest.strategy), _options(dataset.manifest, seed)
-    plans = packing.plan_corpus(strategy, ordered.lengths, options, ends=ordered.ends, loss=ordered.loss)
+    lengths, ends, loss, most = ordered[1:]
+    plans = packing.plan_corpus(strategy, lengths, options, ends=ends, loss=loss, most=most)
     return [RenumberedPlan(plan, ordered.documents) for plan in plans]
 
 
@@ -254,7 +256,8 @@ def repacked_sizes(dataset: PackedDataset, *, seed: int, epoch: int) -> list[tup
     """Return (row length, number of rows) of each plan that `repacked_plans` returns, in less time."""
     ordered = _order_of_epoch(dataset, seed, epoch)
     strategy, options = packing.strategy(dataset.manifest.strategy), _options(dataset.manifest, seed)
-    rows = packing.row_counts(strategy, ordered.lengths, options, ends=ordered.ends, loss=ordered.loss)
+    lengths, ends, loss, most = ordered[1:]
+    rows = packing.row_counts(strategy, lengths, options, ends, loss, most)
     return list(zip([bucket.sequence_length for bucket in dataset.buckets], rows, strict=True))
 
 
@@ -265,6 +268,7 @@ class _Ordered(NamedTuple):
     lengths: Ints  # tokens of each, with its EOS
     ends: list[int]  # where passes end
     loss: DocumentLoss | None  # of conversations that may be cut
+    most: int | None  # tokens of a document that are planned, its first; None for all
 
 
 def _order_of_epoch(dataset: PackedDataset, seed: int, epoch: int) -> _Ordered:
@@ -286,7 +290,10 @@ def _order_of_epoch(dataset: PackedDataset, seed: int, epoch: int) -> _Ordered:
     loss = dataset.document_loss
     if loss is not None:
         loss = replace(loss, numbers=order)
-    return _Ordered(order, np.asarray(lengths)[order], ends, loss)
+    most = None
+    if manifest.options.get("too_long") == FIRST:
+        most = _options(manifest, seed).room
+    return _Ordered(order, np.asarray(lengths)[order], ends, loss, most)
 
 
 def _options(manifest: PackedManifest, seed: int) -> PackOptions:

@@ -123,5 +123,10 @@ exclude = "eval"
 def test_the_summary_says_how_others_take_it(stores: list[Path], tmp_path: Path, shell: Shell) -> None:
     said = shell("pack", stores[0], "-o", tmp_path / "p", "-L", 32, "--strategy", "bfd", "--holdout", "5 documents")
     assert f"To hold these 5 documents out of other stores, too: --holdout-of {tmp_path / 'p'}" in said
+    with amended(tmp_path / "p") as manifest:
+        manifest["choice"]["options"]["holdout"] = "5"  # as it was recorded once
+    assert "all but a hold-out of 5 documents" in shell("info", tmp_path / "p")
+    of_it = {"holdout_of": tmp_path / "p", "part": "holdout"}
+    assert pack(stores[:1], tmp_path / "of it", **of_it).manifest.documents == 5
     with pytest.raises(UsageError, match="holdout: leaves out 2 of 2 documents"):
         pack([store_of(tmp_path / "few", ["a", "b"])], tmp_path / "q", holdout="5 documents")

@@ -81,7 +81,7 @@ def test_sources_of_a_mixture_are_summed_up(place: Path, shell: Shell) -> None:
 
 def test_only_what_was_wanted_or_differs_is_told(place: Path, shell: Shell) -> None:
     web_and_wiki(place)
-    done = shell("pack", "web", "wiki", "-o", "x", "--strategy", "bfd", "-L", "4096", "--holdout", "5")
+    done = shell("pack", "web", "wiki", "-o", "x", "--strategy", "bfd", "-L", "4096", "--holdout", "5 documents")
     for absent in ("asked", "epoch", "nothing", "of a batch", "packed again", "repeated", "worker"):
         assert absent not in done, absent
     assert re.search(

@@ -13,6 +13,7 @@ import pytest
 import packtool
 from packtool.errors import PacktoolError
 from packtool.formats import manifest as manifests
+from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import PackedManifest
 from packtool.formats.token_store import TokenStore
 from packtool.planning.packing import STRATEGIES
@@ -188,3 +189,60 @@ def test_pieces_in_which_nothing_trains_are_left_out(tmp_path: Path, long: Path,
     (entry,) = packtool.stats(long, compare=rows.pop("strategy"), **rows).comparison.entries
     assert entry.metrics == report.metrics
     assert (entry.ledger.untrained, entry.ledger.rows) == (ledger.untrained, ledger.rows)
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("texts")
+    records = [{"text": f"{number} " + "word " * (number * 7 % 200)} for number in range(60)]
+    packtool.tokenize(records, place / "web", workers=1)
+    return place / "web"
+
+
+@pytest.mark.filterwarnings("ignore:.* have no target, so the mean loss")
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_of_long_documents_rows_have_the_first_tokens(
+    tmp_path: Path, long: Path, texts: Path, strategy: str, shell: Shell
+) -> None:
+    """Of texts and of conversations, with what trains of them; as every command says."""
+    stores = [texts, long] if strategy in WHOLE else [texts]
+    rows: dict[str, Any] = {"strategy": strategy, "sequence_length": 64, "too_long": "first"}
+    if strategy.endswith("buckets"):
+        rows = {"strategy": strategy, "buckets": [32, 64], "too_long": "first"}
+    packtool.pack(stores, tmp_path / "p", **rows)
+    manifest, documents = _packed(tmp_path / "p"), []
+    for store in map(TokenStore, stores):
+        for number in range(store.documents):
+            loss = store.document_loss(number)
+            documents.append((store.document(number), np.ones(1 << 12, np.uint8) if loss is None else loss))
+    dataset = PackedDataset(tmp_path / "p")
+    for bucket in dataset.buckets:
+        segments = bucket.segments(0, bucket.rows)
+        ends = np.cumsum(segments.length)
+        tokens = bucket.tokens(0, bucket.rows).reshape(-1)
+        for place in np.flatnonzero(segments.document >= 0).tolist():
+            document, start, length = (
+                int(each[place]) for each in (segments.document, segments.start, segments.length)
+            )
+            assert start + length <= 64
+            piece = slice(int(ends[place]) - length, int(ends[place]))
+            assert (tokens[piece] == documents[document][0][start : start + length]).all()
+            if bucket.loss is not None:
+                trains = bucket.loss.tokens(0, bucket.rows).reshape(-1)[piece]
+                assert (trains == documents[document][1][start : start + length]).all()
+    ledger, report = manifest.ledger, packtool.stats(tmp_path / "p")
+    assert report.beyond == sum(max(0, len(tokens) - 65) for tokens, _ in documents) > 1000
+    assert ledger.dropped >= report.beyond
+    assert (ledger.untrained or 0) > 0 if strategy in WHOLE else not ledger.untrained
+    if strategy in WHOLE:
+        assert ledger.dropped == report.beyond
+        assert report.rows_without_target == 0
+    assert packtool.verify(tmp_path / "p", store=stores).problems == []
+    assert f"{report.beyond:,} after the first" in shell("stats", tmp_path / "p", "--full")
+    assert "--too-long first" in shell("info", tmp_path / "p")
+    preview = packtool.pack(stores, tmp_path / "dry", **rows, dry_run=True).preview
+    assert preview.written["rows"] == ledger.rows
+    assert f"{report.beyond:,} tokens after the first 64 of long documents" in preview.left_out
+    (entry,) = packtool.stats(stores, compare=rows.pop("strategy"), **rows).comparison.entries
+    assert (entry.metrics, entry.beyond, entry.ledger.dropped) == (report.metrics, report.beyond, ledger.dropped)
+    assert "--too-long first" in entry.command

@@ -10,6 +10,7 @@ import pytest
 
 import packtool
 from packtool.errors import DataError, UsageError
+from packtool.warnings import PacktoolWarning
 from tests.making import Make
 from tests.stores import amended, contents
 
@@ -130,3 +131,16 @@ def test_a_source_that_is_not_what_its_ledger_says(packed: Path) -> None:
         packtool.shuffle(packed / "concat", packed / "out")
     assert caught.value.code == "ledger-unbalanced"
     assert not (packed / "out" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("strategy", ["concat", "decompose"])
+def test_the_same_order_again_is_said(make: Make, tmp_path: Path, strategy: str) -> None:
+    rows = make([8, 3, 60] * 9, rows={"strategy": strategy, "sequence_length": 16}) / "rows"
+    said = r"rows: its rows are in this order already: epoch 0 of seed 42\. Give epoch=1, or another seed, for another"
+    with pytest.warns(PacktoolWarning, match=said) as warned:
+        packtool.shuffle(rows, tmp_path / "same")
+    assert [each.message.code for each in warned] == ["order-unchanged"]  # type: ignore[union-attr]
+    packtool.shuffle(rows, tmp_path / "other", epoch=1)
+    packtool.shuffle(tmp_path / "other", tmp_path / "seed", epoch=1, seed=3)
+    packtool.shuffle(tmp_path / "other", tmp_path / "first")
+    assert contents(tmp_path / "first") == contents(rows)

@@ -29,8 +29,11 @@ from packtool.planning.selecting.weights import weights_in
         (COUNTS.parse, "2k, 4096", [2048, 4096]),
         (COUNTS.parse, [64, "1k"], [64, 1024]),
         (NAMES.parse, "concat, bfd", ["concat", "bfd"]),
-        *((parse_part, share, HoldoutAmount(str(share), Fraction(1, 10))) for share in ("10%", 0.1, ".1")),
-        (parse_part, "1k", HoldoutAmount("1k", documents=1000)),
+        *(
+            (parse_part, share, HoldoutAmount(str(share), Fraction(1, 10)))
+            for share in ("10%", 0.1, ".1", "1/10", Fraction(1, 10))
+        ),
+        (parse_part, "1k documents", HoldoutAmount("1k documents", documents=1000)),
         (parse_part, "2M tokens", HoldoutAmount("2M tokens", tokens=2_000_000)),
     ],
 )
@@ -44,7 +47,7 @@ def test_a_value_however_it_is_written(parse: Callable[[Any], Any], written: Any
     [
         *((parse_count, text) for text in ("k", "2kk", "2.1k", "2.5", "2KiB", "two", "0x10")),
         *((parse_share, text) for text in ("170%", "1.5", 2, -0.1, "nan", "1/0", True, "", "%", "epochs")),
-        *((parse_part, text) for text in ("0", "0 documents", "1.5", 2.5, "-3", "0.1 tokens", "110%", "much")),
+        *((parse_part, text) for text in ("0 documents", "-3", "0.1 tokens", "110%", "3/2", True, "much")),
     ],
 )
 def test_what_is_no_such_value(parse: Callable[[Any], Any], written: Any) -> None:

@@ -59,7 +59,7 @@ def test_figures_of_a_later_packtool_are_not_looked_at(made: Path) -> None:
     ("change", "why"),
     [
         (lambda report: report["metrics"].update(rows="many"), "Expected `int`, got `str` - at `$.metrics.rows`"),
-        (lambda report: report.update(schema_version=2), "Invalid enum value 2 - at `$.schema_version`"),
+        (lambda report: report.update(schema_version=3), "Invalid enum value 3 - at `$.schema_version`"),
         (lambda report: report.pop("shuffle"), "Object missing required field `shuffle`"),
     ],
 )

@@ -102,8 +102,8 @@ ROW = "tokens of its own document before it on average, not"
         ("short", "decompose concat bfd", "bfd", "concat", WHOLE, "if every token"),
         ("a row and its EOS", "concat bfd", "bfd", "concat", f"{WHOLE}99.9", ""),
         # What costs nothing is taken however little it saves.
-        ("out of step", "concat bfd", "bfd", "concat", r"concat cuts 0\.10%, in no fewer rows\.", ""),
-        ("a quarter", "concat bfd", "concat", None, "no other strategy keeps one document in a hundred more", None),
+        ("out of step", "concat bfd", "bfd", "concat", r"concat cuts 0\.10%, 1 of all 1,000, in no fewer rows\.", ""),
+        ("a quarter", "concat bfd", "concat", None, "no other strategy keeps one in a hundred of all documents", None),
         ("over a quarter", "concat bfd", "concat", "bfd", f"cost 24.8.% of the tokens .* has 235 {ROW} 256. ", ""),
         ("over a half", "concat bfd", "concat", "bfd", f"cost 49.9.% of the tokens .* has 425 {ROW} 512. ", ""),
         ("1.4 %", "concat bfd", "bfd", "concat", "A close call: concat wastes less than one row.$", ""),

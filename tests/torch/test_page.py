@@ -17,6 +17,7 @@ pytestmark = [
     pytest.mark.torch,
     pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile"),
     pytest.mark.filterwarnings("ignore:.*pin_memory.*:UserWarning"),
+    pytest.mark.filterwarnings("ignore:The .srun. command is available"),  # where Slurm is
     pytest.mark.filterwarnings("ignore::FutureWarning"),  # Lightning calls what PyTorch deprecates
 ]
 torch = pytest.importorskip("torch")

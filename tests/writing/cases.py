@@ -50,6 +50,9 @@ def drawn_packing(data: st.DataObject, place: Path, name: str) -> tuple[list[Pat
         store, first = place / f"store-{number}", 100 * number
         made: dict[str, Any] = {"per_shard": 4, "first": first, "loss": loss, "conversations": chats}
         stores.append(write_store(store, lengths, columns=kept_fields, **made))
+    keeping = STRATEGIES[name].whole and STRATEGIES[name].keeps_eos
+    if data.draw(st.booleans(), label="first tokens alone") and (keeping or "too_long" not in options):
+        options["too_long"] = "first"
     given: dict[str, list[Any]] = {
         "where": [None, "lang != 'de'", "tokens > 5 or store == 'store-0'"],
         "keep": [(), ("score:number", "lang")],

@@ -79,7 +79,7 @@ class Tally:
         self.trained_again = 0
         """Trained tokens that an earlier row already has, or that no stored document has."""
         self.without_target = 0
-        """Rows in which no token is a target; 0 if the dataset does not distinguish tokens that train."""
+        """Rows in which no token is a target: of texts, those that hold one token."""
         self.piece_lengths: I64 = np.zeros(sequence_length + 1, np.int64)
         """Segments of documents, by their number of tokens."""
         self.documents_in_row: I64 = np.zeros(sequence_length + 1, np.int64)
@@ -98,6 +98,7 @@ class Tally:
         if rows.groups == 0:
             return
         self.rows += rows.groups
+        self.without_target += self._alone(rows)
         rows = self._count_filler(rows)
         text = self.lengths.take(rows.document).astype(np.int64) - 1  # of the whole document, without its EOS
         # A segment that ends behind the text has the EOS. It may be one of the repeated tokens: even then it counts as
@@ -132,7 +133,8 @@ class Tally:
         # Nothing predicts these tokens, whether they train or not.
         targets[offsets_of(rows.length)[rows.offsets[:-1]]] = False
         targets[cut_off(rows, rotated=False)] = False
-        self.without_target += int(np.count_nonzero(~targets.reshape(-1, self.sequence_length).any(axis=1)))
+        without = int(np.count_nonzero(~targets.reshape(-1, self.sequence_length).any(axis=1)))
+        self.without_target += without - self._alone(rows)  # which `add` has counted
         # The first tokens of a segment are those that come again. An inserted EOS counts as such, so that the ledger
         # balances: what is trained is the stored tokens that train, and the ones that are trained again.
         again = np.where(rows.document == INSERTED_EOS, rows.length, rows.repeated)
@@ -141,6 +143,15 @@ class Tally:
             count = again[some]
             places = ranges(offsets_of(rows.length)[some], count, offsets_of(count))
             self.trained_again += int(np.count_nonzero(loss[places]))
+
+    def _alone(self, rows: Segments) -> int:
+        """Count the rows that hold fewer than two tokens besides padding: nothing predicts the first token of a row."""
+        padding = np.flatnonzero(rows.document == PADDING)
+        if not len(padding) and self.sequence_length > 1:
+            return 0
+        row = np.searchsorted(rows.offsets, padding, side="right") - 1
+        filler = np.bincount(row, weights=rows.length[padding], minlength=rows.groups)
+        return int(np.count_nonzero(filler > self.sequence_length - 2))
 
     def _count_filler(self, rows: Segments) -> Segments:
         """Count padding and inserted EOS; return the segments of documents."""

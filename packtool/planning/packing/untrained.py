@@ -1,9 +1,11 @@
-"""Leave out the pieces of cut conversations in which nothing trains.
+"""Leave out the ends of long documents, or the pieces of cut conversations in which nothing trains.
 
 A strategy knows lengths alone, and cuts a conversation that is longer than a row wherever a row ends. A row may then
 hold nothing but a part of a long prompt: it costs as much as any other row, and the mean loss over it is no number.
 
     lengths ─trimmed─▶ lengths without ends that do not train ─strategy─▶ plans ─with_targets─▶ units that train
+
+Of documents of which only the first tokens are asked for, these are the lengths that are planned.
 """
 
 from __future__ import annotations
@@ -45,16 +47,48 @@ def trimmed(lengths: Ints, loss: DocumentLoss, row_length: int, arrays: Arrays =
     return planned
 
 
+def first_tokens(lengths: Ints, most: int, arrays: Arrays = IN_MEMORY) -> Ints:
+    """Return the lengths of documents of which at most so many tokens are planned, the first.
+
+    >>> first_tokens(np.array([3, 9], np.uint16), 4), first_tokens(np.array([3, 9], np.uint16), 1 << 20)
+    (array([3, 4], dtype=uint16), array([3, 9], dtype=uint16))
+    """
+    top = lengths.dtype.type(min(most, np.iinfo(lengths.dtype).max))
+    first: Ints = arrays.filled(len(lengths), lengths.dtype, lambda a, b: np.minimum(lengths[a:b], top))
+    return first
+
+
+def text_beyond(lengths: Ints, most: int) -> int:
+    """Count the text tokens of documents after the first `most` tokens; EOS is no text.
+
+    >>> text_beyond(np.array([3, 4, 5, 9]), 4)
+    4
+    """
+    beyond = 0
+    for a, b in blocks(len(lengths)):
+        beyond += int(np.maximum(lengths[a:b].astype(np.int64) - (most + 1), 0).sum())
+    return beyond
+
+
 def with_targets(
-    plans: Sequence[Plan], planned: Ints, lengths: Ints, loss: DocumentLoss, arrays: Arrays = IN_MEMORY
+    plans: Sequence[Plan],
+    planned: Ints,
+    lengths: Ints,
+    loss: DocumentLoss | None,
+    arrays: Arrays = IN_MEMORY,
+    *,
+    drops: bool = False,
 ) -> list[Plan]:
-    """Leave out the units that hold pieces of cut conversations alone, in which no token is a target.
+    """Account for the ends that were not planned; leave out the units in which no token is a target, if they hold
+    pieces of cut conversations alone.
 
     Args:
         plans: of all row lengths.
-        planned: the lengths that `trimmed` made of `lengths`, and that were planned.
+        planned: the lengths that `trimmed` or `first_tokens` made of `lengths`, and that were planned.
         lengths: tokens of each document with its EOS.
+        loss: of the documents; None if all tokens train.
         arrays: allocates arrays as long as the plans.
+        drops: the ends count as dropped, rather than as untrained.
 
     >>> from packtool.planning.packing import PackOptions, plan
     >>> lengths, trains = np.array([10]), np.array([0, 0, 0, 0, 0, 1, 0, 0, 0, 0], np.uint8)
@@ -69,19 +103,21 @@ def with_targets(
     (array([4]), 5, 1)
     """
     # A strategy takes the last token of a document for its EOS. Of a trimmed one it is text.
-    without_end = untrained = 0
+    without_end = ends = 0
     for a, b in blocks(len(lengths)):
         left_out = lengths[a:b].astype(np.int64) - planned[a:b]
         without_end += int(np.count_nonzero(left_out))
-        untrained += int(left_out.sum())
-    untrained -= without_end  # EOS is no text
+        ends += int(left_out.sum())
+    ends -= without_end  # EOS is no text
     kept = [KeptUnits.of(plan, lengths, loss, arrays) for plan in plans]
     if not without_end and not any(units.left_out for units in kept):
         return list(plans)
     not_placed = sum(plan.dropped + plan.eos_omitted for plan in plans)
     eos_not_placed = len(lengths) - without_end - sum(units.eos for units in kept)
     # With several row lengths the first plan accounts for the tokens that no plan holds.
-    dropped, eos_omitted = not_placed - eos_not_placed, without_end + eos_not_placed
+    dropped, eos_omitted, untrained = not_placed - eos_not_placed, without_end + eos_not_placed, ends
+    if drops:
+        dropped, untrained = dropped + ends, 0
     trained: list[Plan] = []
     for plan, units in zip(plans, kept, strict=True):
         eos_omitted += units.eos_left_out
@@ -103,15 +139,17 @@ class KeptUnits:
     inserted_left_out: int  # EOS that the strategy inserted
 
     @classmethod
-    def of(cls, plan: Plan, lengths: Ints, loss: DocumentLoss, arrays: Arrays) -> KeptUnits:
-        """Look at all units of a plan."""
+    def of(cls, plan: Plan, lengths: Ints, loss: DocumentLoss | None, arrays: Arrays) -> KeptUnits:
+        """Look at all units of a plan; without a loss all of them are kept."""
         numbers: list[Ints] = []
         counts = np.zeros(4, np.int64)
         before = True  # whether the unit before is kept
         step = max(1, _TOKENS // plan.unit)
         for first in range(0, plan.units, step):
             units = plan.segments(np.arange(first, min(first + step, plan.units)))
-            kept = _needed(units, lengths, loss)
+            kept = np.ones(units.groups, np.bool_)
+            if loss is not None:
+                kept = _needed(units, lengths, loss)
             numbers.append(first + np.flatnonzero(kept))
             counts += _counted(units, lengths, kept, np.append(before, kept[:-1]))
             before = bool(kept[-1])
@@ -176,7 +214,7 @@ class TrainedPlan(Plan):
             "eos_inserted": plan.eos_inserted - units.inserted_left_out,
             "untrained": untrained,
         }
-        if plan.atom_units > 1 or plan.atom_offsets is not None:
+        if units.left_out and (plan.atom_units > 1 or plan.atom_offsets is not None):
             atoms = plan.atom_offsets
             if atoms is None:
                 atoms = np.append(np.arange(0, plan.units, plan.atom_units), plan.units)

@@ -24,7 +24,7 @@ from packtool.planning.document_loss import DocumentLoss
 from packtool.planning.packing.plans import RowsPlan
 from packtool.planning.packing.scatter import scattered
 from packtool.planning.packing.strategy import PackOptions, Strategy, mixes
-from packtool.planning.packing.untrained import trimmed, with_targets
+from packtool.planning.packing.untrained import first_tokens, trimmed, with_targets
 from packtool.planning.plan import I64, Ints, Plan, Segments, fill_up
 
 Window: TypeAlias = tuple[int, int]
@@ -44,6 +44,7 @@ def plan_corpus(
     ends: Sequence[int] = (),
     over: Over = map,
     loss: DocumentLoss | None = None,
+    most: int | None = None,
 ) -> list[Plan]:
     """Plan a corpus with checked options: one plan for each row length, ascending.
 
@@ -53,16 +54,19 @@ def plan_corpus(
         ends: where a window has to end, if the strategy plans windows.
         over: calls a function on every window.
         loss: of conversations that may be cut: pieces of them in which nothing trains are left out. None to keep all.
+        most: tokens of a document that are planned, its first; the others count as dropped. None to plan all.
     """
     if len(lengths) and int(lengths.min()) < 1:
         raise ValueError("a stored document has at least one token, its EOS")
-    if loss is None:
+    if loss is None and most is None:
         return _plan_pieces(strategy, lengths, options, arrays, ends, over)
     planned = lengths
-    if strategy.keeps_eos:  # `padding` gives the end of a document units of its own
+    if most is not None:
+        planned = first_tokens(lengths, most, arrays)
+    elif loss is not None and strategy.keeps_eos:  # `padding` gives the end of a document units of its own
         planned = trimmed(lengths, loss, options.sequence_length or max(options.buckets), arrays)
     plans = _plan_pieces(strategy, planned, options, arrays, ends, over)
-    return with_targets(plans, planned, lengths, loss, arrays)
+    return with_targets(plans, planned, lengths, loss, arrays, drops=most is not None)
 
 
 def _plan_pieces(
@@ -146,7 +150,12 @@ def _plan(
 
 
 def row_counts(
-    strategy: Strategy, lengths: Ints, options: PackOptions, ends: Sequence[int] = (), loss: DocumentLoss | None = None
+    strategy: Strategy,
+    lengths: Ints,
+    options: PackOptions,
+    ends: Sequence[int] = (),
+    loss: DocumentLoss | None = None,
+    most: int | None = None,
 ) -> list[int]:
     """Count the rows that `plan_corpus` would plan of each row length, ascending.
 
@@ -161,7 +170,9 @@ def row_counts(
         if strategy.mixes:
             strategy = replace(strategy, plan=partial(_scattered, strategy.plan))
         options = replace(options, mix_rows=False)
-    return [plan.rows for plan in plan_corpus(strategy, lengths, options, ends=ends, loss=loss)]
+    if most is not None and loss is None:  # then all that is planned stays, and what is left out need not be counted
+        lengths, most = first_tokens(lengths, most), None
+    return [plan.rows for plan in plan_corpus(strategy, lengths, options, ends=ends, loss=loss, most=most)]
 
 
 def _scattered(plan: Callable[..., list[Plan]], lengths: Ints, options: PackOptions) -> list[Plan]:

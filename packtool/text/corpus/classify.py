@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from codecs import BOM_UTF8
 from contextlib import closing
@@ -16,7 +17,8 @@ from packtool.text.corpus.records import CorpusFile, Readable, shown
 from packtool.text.corpus.text_format import TextFormat
 from packtool.text.faults import Fault
 
-_HEAD = 1 << 14
+HEAD = 1 << 14
+"""Bytes that are looked at."""
 _RECORDS = re.compile(rb'(?:[^\n]*\n)?\s*\[?\s*\{\s*"(?:[^"\\]|\\.)*"\s*:')
 """A text whose first or second line begins like a record, or an array of them: the first line may be damaged."""
 
@@ -35,7 +37,7 @@ def classify(name: str, location: str, format: str | None, *, stream: bool = Fal
     try:
         with closing(open_raw(location)) as raw:
             size, modified, inode = state_of(raw)
-            compression = sniff(read_up_to(raw, _HEAD))
+            compression = sniff(read_up_to(raw, HEAD))
             raw.seek(0)
             head = _head(open_stream(raw, compression))
     except OSError as error:
@@ -53,11 +55,23 @@ def classify(name: str, location: str, format: str | None, *, stream: bool = Fal
     return CorpusFile(shown(name), location, size, found.name, compression, modified, inode, fault)
 
 
+def require_told(name: str, begun: bytes) -> None:
+    """Require the first bytes of a stream to tell its format, before anything is made of it.
+
+    Raises:
+        DataError: it is of a kind that is not read.
+        UsageError: nothing says its format.
+    """
+    head = _head(open_stream(io.BytesIO(begun), sniff(begun)))
+    if _told(name, head, stream=True) is None:
+        raise _unknown(head, shown(name), stream=True)
+
+
 def _head(stream: Readable) -> bytes:
     """Return the first bytes of a stream; of a damaged one, those before the damage."""
     head = b""
     try:
-        while data := stream.read(_HEAD - len(head)):
+        while data := stream.read(HEAD - len(head)):
             head += data
     except Fault:
         pass  # reading will tell, and say what is lost
@@ -90,7 +104,9 @@ def _unknown(head: bytes, where: str, *, stream: bool) -> PacktoolError:
     what = "its suffix says no format"
     if stream:
         what = "a stream without a suffix that does not begin with { or [, as JSON does"
-    return UsageError("unknown-format", what, remedy=f"give --format: {any_of(TEXT_FORMATS)}", where=where)
+    formats = any_of(TEXT_FORMATS)
+    remedy = f"give --format: {formats}; it holds for all inputs, so files of another go to a store of their own"
+    return UsageError("unknown-format", what, remedy=remedy, where=where)
 
 
 def _fault(head: bytes, format: TextFormat, compression: str, *, asked: bool) -> Fault | None:

@@ -13,21 +13,21 @@ import shutil
 import stat
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing
 from fnmatch import fnmatch
 from itertools import takewhile
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from packtool.errors import DataError, UsageError
+from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.places.url import is_remote
 from packtool.support.decoding import from_json
 from packtool.text.corpus.catalogues import is_catalogue, table_above, tables_in
-from packtool.text.corpus.classify import classify
-from packtool.text.corpus.file_bytes import in_store, open_raw
+from packtool.text.corpus.classify import HEAD, classify, require_told
+from packtool.text.corpus.file_bytes import in_store, open_raw, read_up_to
 from packtool.text.corpus.formats import by_suffix
 from packtool.text.corpus.records import CorpusFile, shown
 
@@ -45,11 +45,13 @@ class FoundFiles(msgspec.Struct, frozen=True):
         skipped: files in directories that are not read: their names do not say that they hold documents, or begin with
             a dot or an underscore, as those of their folders may; of these, those whose suffix is known.
         repeated: links to directories that are read under another name already, and so are not read again.
+        patterns: that match something there.
     """
 
     files: list[CorpusFile]
     skipped: list[str] = []
     repeated: list[str] = []
+    patterns: set[str] = set()
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -81,7 +83,7 @@ def discover_files(
         location: path, directory, glob or URL.
         format: as `--format` takes it, for all files; None for what their suffixes say.
         include: patterns; files that match none of them are not read. A pattern without `/` is compared with the
-            file's own name, others against its path under `location`.
+            file's own name, others with its path, under `location` or from where that is given.
         exclude: patterns of files not to read.
 
     Raises:
@@ -92,9 +94,13 @@ def discover_files(
     saved = saved_files(listed.entries) if listed.searched else SavedFiles()
     wanted: list[_Entry] = []
     skipped: list[str] = []
+    used: set[str] = set()
     for entry in listed.entries:
         name = shown(entry.name)
-        if (include and not matches_any(name, include)) or matches_any(name, exclude):
+        taken = matching(entry, include)
+        out = matching(entry, exclude)
+        used |= taken | out
+        if (include and not taken) or out:
             continue
         if is_catalogue(name):
             continue
@@ -116,7 +122,7 @@ def discover_files(
     if format is None:
         _require_no_table(where, listed, wanted)
     files = [classify(entry.name, entry.location, format) for entry in wanted]
-    return FoundFiles(files, skipped, list(map(shown, listed.repeated)))
+    return FoundFiles(files, skipped, list(map(shown, listed.repeated)), used)
 
 
 def _require_no_table(where: str, listed: _Listed, wanted: Sequence[_Entry]) -> None:
@@ -142,22 +148,50 @@ def is_pipe(location: str) -> bool:
     return not is_remote(location) and Path(location).is_fifo()
 
 
-def copy_stream(location: str, target: Path, format: str | None = None) -> CorpusFile:
-    """Copy standard input or a pipe to a file, so that it can be read in blocks like any other.
+class Stream(NamedTuple):
+    """Standard input or a pipe that is being read."""
+
+    location: str
+    source: Any  # what it is read from
+    begun: bytes  # first bytes, which were read already
+
+
+def open_pipe(location: str, format: str | None) -> Stream:
+    """Begin to read standard input or a pipe.
+
+    Args:
+        format: as `--format` says; None for what its first bytes tell.
 
     Raises:
-        DataError: standard input is closed, or nothing says its format.
+        DataError: standard input is closed, or of a kind that is not read.
+        UsageError: nothing says its format.
     """
     if location == STDIN and sys.stdin is None:
         remedy = "pipe the texts in, or name a file"
         raise DataError("unreadable-input", "standard input is closed", remedy=remedy, where=STDIN)
     if location == STDIN:
-        stream: AbstractContextManager[Any] = nullcontext(sys.stdin.buffer)  # which stays open
+        source: Any = sys.stdin.buffer  # which stays open
     else:
-        stream = Path(location).open("rb")  # noqa: SIM115 - closed below
-    with stream as begun, target.open("wb") as out:
-        shutil.copyfileobj(begun, out, 1 << 20)
-    return msgspec.structs.replace(classify(location, str(target), format, stream=True), copied=True)
+        source = Path(location).open("rb")  # noqa: SIM115 - closed when it is copied
+    begun = read_up_to(source, HEAD)
+    if format is None:
+        try:
+            require_told(location, begun)
+        except PacktoolError:
+            if location != STDIN:
+                source.close()
+            raise
+    return Stream(location, source, begun)
+
+
+def copy_stream(stream: Stream, target: Path, format: str | None = None) -> CorpusFile:
+    """Copy a stream to a file, so that it can be read in blocks like any other."""
+    with target.open("wb") as out:
+        out.write(stream.begun)
+        shutil.copyfileobj(stream.source, out, 1 << 20)
+    if stream.location != STDIN:
+        stream.source.close()
+    return msgspec.structs.replace(classify(stream.location, str(target), format, stream=True), copied=True)
 
 
 def _remedy(location: str) -> str:
@@ -335,9 +369,17 @@ class _State(msgspec.Struct):
     files: list[_File] = msgspec.field(name="_data_files")
 
 
-def matches_any(name: str, patterns: Sequence[str]) -> bool:
-    own = name.rpartition("/")[2]
-    return any(_matches(name if "/" in pattern else own, pattern) for pattern in patterns)
+def matching(entry: _Entry, patterns: Sequence[str]) -> set[str]:
+    """Return the patterns that match a file: its own name, or its path, below the input or as messages have it."""
+    own = shown(PurePosixPath(entry.name).name)
+    paths = [path.removeprefix("./") for path in (shown(entry.name), shown(entry.location))]
+    found: set[str] = set()
+    for pattern in patterns:
+        wanted = pattern.removeprefix("./")
+        names = paths if "/" in pattern else [own]
+        if wanted in names or any(_matches(name, wanted) for name in names):
+            found.add(pattern)
+    return found
 
 
 def _matches(path: str, pattern: str) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -23,7 +23,7 @@ from packtool.places.url import is_remote
 from packtool.text.conversations.layouts import USUAL, RecordLayout
 from packtool.text.conversations.unread import is_something
 from packtool.text.corpus import discover
-from packtool.text.corpus.discover import STDIN, copy_stream, is_pipe
+from packtool.text.corpus.discover import STDIN, FoundFiles, Stream, copy_stream, is_pipe, open_pipe
 from packtool.text.corpus.first import FirstRecord, completed, first_of, held_by_first, peek
 from packtool.text.corpus.formats import FORMATS
 from packtool.text.corpus.python_records import copy_records
@@ -36,6 +36,7 @@ from packtool.warnings import warn
 _FOR_TRAINING = frozenset({"train", "training", "trn"})
 _NOT_FOR_TRAINING = frozenset({"test", "validation", "valid", "val", "dev", "eval", "heldout"})
 """Words of names."""
+_ESCAPES = {"n": "\n", "t": "\t", "\\": "\\"}
 _PACKED = 9
 """Bytes that each byte of a compressed file, or of a table, is more than it says: hardly any text is packed closer."""
 
@@ -46,6 +47,7 @@ class Once:
 
     location: str = STDIN  # location of the pipe; - for standard input
     records: Iterable[Any] | None = None  # what a program gave, if it is that
+    stream: Stream | None = None  # the pipe, once it is open
 
     def copied(self, directory: Path, number: int, format: str | None, fields: Fields) -> CorpusFile:
         """Return a copy in a directory, which is read in blocks like any other file; each input has its number."""
@@ -54,7 +56,7 @@ class Once:
         target = f"pipe-{number}"
         if self.location == STDIN:
             target = "stdin"
-        return copy_stream(self.location, directory / target, format)
+        return copy_stream(self.stream or open_pipe(self.location, format), directory / target, format)
 
 
 @dataclass(frozen=True)
@@ -113,12 +115,28 @@ class Texts:
                 stamps.append([(file.name, file.bytes, file.modified) for file in found])
         return stamps
 
+    def begun(self, format: str | None) -> Texts:
+        """Return the same with the first of what is read only once opened, so that it is known to have a format.
+
+        The others are opened in their turn: what writes them may write one after another.
+
+        Raises:
+            PacktoolError: see `open_pipe`.
+        """
+        found = list(self.found)
+        for number, some in enumerate(found):
+            if isinstance(some, Once):
+                if some.records is None:
+                    found[number] = replace(some, stream=open_pipe(some.location, format))
+                break
+        return replace(self, found=found)
+
     def stored(self, directory: Path, format: str | None, *, from_anywhere: bool) -> list[CorpusFile]:
         """List the files to read, in order; what can be read once is copied first.
 
         Args:
             directory: for the copy.
-            format: of standard input; None for JSON Lines.
+            format: of standard input; None for what its first bytes tell.
             from_anywhere: name them so that workers with other working directories find them.
         """
         files: list[CorpusFile] = []
@@ -144,11 +162,15 @@ def find_texts(options: TokenizeArguments) -> Texts:
     inputs, records = options.names, options.records
     _check_names(options)
     found: list[Sequence[CorpusFile] | Once] = []
+    used: set[str] = set()
     for path in inputs:
         if _is_once(path):
             found.append(Once(path, records))
         else:
-            found.append(find_files(path, options.format, options.include, options.exclude))
+            inside = find_files(path, options.format, options.include, options.exclude)
+            found.append(inside.files)
+            used |= inside.patterns
+    _warn_of_unused(options, used)
     first, where = first_of(_files(found))
     if records is not None:
         first, records = peek(records)
@@ -230,7 +252,11 @@ def _separator(options: TokenizeArguments) -> str:
     """Return what stands between the documents of text files, without escapes; "" where each is one document."""
     if options.separator == "":
         raise UsageError("bad-option", "an empty separator", remedy="give a text", where="--separator")
-    return (options.separator or "").replace("\\n", "\n").replace("\\t", "\t")
+    written = options.separator or ""
+    if "\\" in re.sub(r"\\[nt\\]", "", written):
+        remedy = r"write \n for a newline, \t for a tab and \\ for a backslash; any other character is itself"
+        raise UsageError("bad-option", "an unknown escape", remedy=remedy, where="--separator")
+    return re.sub(r"\\([nt\\])", lambda match: _ESCAPES[match[1]], written)
 
 
 def _separated(files: list[CorpusFile], separator: str) -> list[CorpusFile]:
@@ -333,7 +359,7 @@ def _beside(options: TokenizeArguments) -> tuple[str, ...]:
 
 def find_files(
     location: Path | str, format: str | None, include: Sequence[str] = (), exclude: Sequence[str] = ()
-) -> list[CorpusFile]:
+) -> FoundFiles:
     """Find the files of one argument, as `discover.find` does, with a warning of files that are not read.
 
     Raises:
@@ -356,7 +382,16 @@ def find_files(
     if others:
         what = f"files for training lie beside files of {', '.join(others)}, and all go into one store"
         warn("splits-together", what, remedy="leave out the others with --exclude", where=str(location))
-    return corpus.files
+    return corpus
+
+
+def _warn_of_unused(options: TokenizeArguments, used: Collection[str]) -> None:
+    """Warn of patterns that match no file."""
+    for option, patterns in (("--include", options.include), ("--exclude", options.exclude)):
+        for pattern in patterns:
+            if pattern not in used:
+                remedy = "a pattern without / is compared with names of files, others with paths; * stays in a folder"
+                warn("matched-nothing", f"{pattern!r} matches no file", remedy=remedy, where=option)
 
 
 def _not_for_training(names: Iterable[str]) -> list[str]:

@@ -272,10 +272,19 @@ def finish(
     output.finish(manifest, run)
     _warn(output.place, called, manifest, total.special)
     warn_of_columns(total, blocks.files)
+    _warn_of_separator(files)
     if recipe.chat is not None:
         named = [(file.name, counts) for file, counts in files]
         warn_of_conversations(called, total, named, recipe.chat)
     return manifest.counts, run
+
+
+def _warn_of_separator(files: Sequence[tuple[CorpusFile, SpanCounts]]) -> None:
+    """Warn of a separator that divides no file."""
+    documents = [counts.read for file, counts in files if file.separator]
+    if documents and max(documents) == 1:
+        what = f"it stands between the documents of no file: each of {plural(len(documents), 'file')} is one document"
+        warn("matched-nothing", what, remedy=r"check it: \n is a newline and \t a tab", where="--separator")
 
 
 def warn_of_columns(total: SpanCounts, files: Sequence[CorpusFile]) -> None:

@@ -30,7 +30,7 @@ def test_a_table_with_a_catalogue_is_refused(tmp_path: Path, kept: str, below: s
         with pytest.raises(DataError, match="its files also hold rows that were deleted") as error:
             find_files(named, None)
         assert (error.value.code, error.value.where) == ("foreign-folder", str(folder))
-        assert [file.name[-7:] for file in find_files(named, "jsonl")] == ["a.jsonl"]
+        assert [file.name[-7:] for file in find_files(named, "jsonl").files] == ["a.jsonl"]
 
 
 @pytest.mark.parametrize("index", [{"shards": [], "version": 2}, {"chunks": [], "config": {}}])
@@ -62,4 +62,4 @@ def test_other_files_side_by_side_are_one_corpus(tmp_path: Path, names: list[str
     put(tmp_path, *names)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert len(find_files(tmp_path, None)) == len(names)
+        assert len(find_files(tmp_path, None).files) == len(names)

@@ -74,7 +74,8 @@ def test_a_file_without_a_known_suffix_is_refused_with_the_option_that_says_it(t
             classify(name, str(tmp_path / name), None)
         assert str(error.value) == (
             f"{tmp_path / name}: its suffix says no format. "
-            "Give format: jsonl, json, parquet, arrow, text, lines, csv or tsv."
+            "Give format: jsonl, json, parquet, arrow, text, lines, csv or tsv; "
+            "it holds for all inputs, so files of another go to a store of their own."
         )
         for format in TEXT_FORMATS:
             assert classify(name, str(tmp_path / name), format).format == format

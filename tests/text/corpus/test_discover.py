@@ -123,7 +123,7 @@ def test_a_name_that_is_not_there_is_told_with_what_may_be_meant(
         with pytest.raises(DataError) as error:
             find_files(name, None)
         assert str(error.value).endswith(remedy)
-    assert len(find_files("data[[]1]/*.jsonl", None)) == 1
+    assert len(find_files("data[[]1]/*.jsonl", None).files) == 1
 
 
 def test_each_directory_is_read_once_and_by_its_own_name(tmp_path: Path) -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from packtool.errors import DataError, UsageError
-from packtool.text.corpus.discover import copy_stream
+from packtool.text.corpus.discover import open_pipe
 from tests.stores import load
 from tests.text.tokenizing.runs import documents, fails, reference, stored
 
@@ -45,6 +51,51 @@ def test_a_shell_gives_commands_as_pipes(tmp_path: Path) -> None:
     assert len(documents(tmp_path / "s")) == 2
 
 
+ARROW = pa.table({"text": ["one", "two"]})
+
+
+def arrow(new: Callable[..., Any]) -> bytes:
+    sink = pa.BufferOutputStream()
+    with new(sink, ARROW.schema) as writer:
+        writer.write_table(ARROW)
+    return bytes(sink.getvalue())
+
+
+def table() -> bytes:
+    sink = io.BytesIO()
+    parquet.write_table(ARROW, sink)
+    return sink.getvalue()
+
+
+KNOWN = {
+    "lines": b'{"text": "one"}\n{"text": "two"}\n',
+    "over lines": b'\xef\xbb\xbf\n{\n"text": "one"\n}\n{"text": "two"}',
+    "an array": b' [{"text": "one"}, {"text": "two"}]',
+    "packed": gzip.compress(b'{"text": "one"}\n{"text": "two"}\n'),
+    "parquet": table(),
+    "arrow": arrow(pa.ipc.new_file),
+    "arrow stream": arrow(pa.ipc.new_stream),
+}
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_what_a_pipe_holds_is_known_by_how_it_begins(tmp_path: Path, kind: str) -> None:
+    thread = feeding(tmp_path / "p", KNOWN[kind])
+    assert stored(tmp_path / "p", tmp_path / "s") == reference(["one", "two"])
+    thread.join()
+
+
+@pytest.mark.parametrize("data", [b"id,text\n1,a\n", b"words", gzip.compress(b"words"), b"\0", b'"a"'])
+def test_a_pipe_that_begins_otherwise_is_refused_before_anything_is_made(tmp_path: Path, data: bytes) -> None:
+    thread = feeding(tmp_path / "p", data)
+    said = fails(UsageError, tmp_path / "p", tmp_path / "s")
+    thread.join()
+    assert (
+        "p: a stream without a suffix that does not begin with { or [, as JSON does. Give format: jsonl, json" in said
+    )
+    assert not (tmp_path / "s").exists()
+
+
 def test_messages_call_a_pipe_by_its_name(tmp_path: Path) -> None:
     thread = feeding(tmp_path / "p", b'{"text": "one"}\n{"body": "two"}\n')
     assert fails(DataError, tmp_path / "p", tmp_path / "s").startswith(f"{tmp_path}/p:2: no text field 'text'")
@@ -58,7 +109,7 @@ def test_a_pipe_is_not_read_twice(tmp_path: Path) -> None:
     assert "a pipe can't be resumed" in fails(UsageError, tmp_path / "p", tmp_path / "s", resume=True)
 
 
-def test_closed_standard_input_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_standard_input_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)  # as Python has it
     with pytest.raises(DataError, match="standard input is closed"):
-        copy_stream("-", tmp_path / "copy")
+        open_pipe("-", None)

@@ -1,0 +1,1 @@
+"""Stand-in: a package that Transformers looks for."""
