@@ -124,11 +124,11 @@ class Cluster(Engine):
                 where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
                 try:
                     client = Client(**where, timeout=CONNECT_TIMEOUT)
-                except (OSError, ValueError, TimeoutError) as error:
+                except (OSError, ValueError, TimeoutError, TypeError, RuntimeError) as error:  # the last two of TLS
                     raise PacktoolError(
                         "no-cluster",
                         f"no scheduler answers there ({str(error).splitlines()[0][:120]})",
-                        remedy="check the address, and that the scheduler is running",
+                        remedy="check the address, that the scheduler is running, and for TLS the certificates",
                         where=address,
                     ) from None
                 # Its own block would have to end in the thread that began it.

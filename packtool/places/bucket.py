@@ -25,10 +25,11 @@ REQUESTS = 16
 """Requests in flight at once."""
 CONNECT_SECONDS = 10
 REQUEST_SECONDS = 60
-"""How long one request may take, with its data: a store that stops answering is given up after two."""
+"""How long one request may take, with its data: a store that stops answering is given up after three."""
 RETRY_SECONDS = 30
-"""How long the library retries a request, after delays that double."""
-RETRIES = 10
+"""How long the library retries a request, after delays of 0.1 s at first and 15 s at most."""
+RETRIES = 1000
+"""More than fit in that time, so that the time alone ends them: ten take from 2 to 10 seconds, as chance has it."""
 
 
 _REFUSALS = frozenset(

@@ -134,6 +134,9 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
         return valid
 
     def _prepare_inputs(self, inputs: Any) -> Any:
+        if len(inputs["input_ids"]) == 0:
+            what, remedy = "a rank has no row of a batch", "give the loader drop_last=True, or fill=True"
+            raise UsageError("bad-option", what, remedy=remedy, where="loader")
         # Before they are moved to a device, which would wait for where documents begin.
         if self._flat:
             inputs = flat(inputs)

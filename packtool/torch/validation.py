@@ -39,7 +39,7 @@ class ValidationLoader:
 
     Raises:
         UsageError: less than one batch, or more than there are; a batch of fewer rows than ranks, so that a rank has
-            no row; a source of a blend without a path; as in `Loader`.
+            no row; a source of a blend without a path; a dataset that is twice in a list; as in `Loader`.
 
     Attributes:
         sources: the paths in a list, as they are written, or the names in a blend; of a dataset as in `Loader`.
@@ -77,6 +77,8 @@ class ValidationLoader:
             self.sources = self._loaders[0].sources
         else:
             self._loaders += _opened(several, more)
+            if not isinstance(source, str | Path | Blend):
+                _require_each_once(self._loaders, list(several.sources))
             self.sources = list(several.sources)
         for loader in self._loaders:
             most = self._require_batches(loader)
@@ -143,6 +145,9 @@ class ValidationLoader:
                 ranks = f"{loader.sampler.sharing.world_size} ranks"
                 what = f"batch {number} shares {plural(rows, 'row')} among {ranks}, so one has none"
                 remedy = "give fill=True for rows without targets in their place, or drop_last=True"
+                if rows >= loader.sampler.sharing.world_size:
+                    what = f"{plural(rows, 'row')} among {ranks} are more turns for some than for others"
+                    remedy = "give fill=True for rows without targets in their place, or another micro_batch_size"
                 raise _bad(what, remedy, "batch_size")
 
 
@@ -150,6 +155,10 @@ def _several(source: str | Path | Blend | Sequence[str | Path]) -> Blend | None:
     """Return several datasets by their names; None for a single one."""
     if isinstance(source, str | Path | Blend):
         return blend_of(source)
+    names = [str(path) for path in source]
+    for name in names:
+        if names.count(name) > 1:
+            raise _twice(name, name)
     return Blend({str(path): path for path in source})
 
 
@@ -178,6 +187,19 @@ def _shape_of(batch: Mapping[str, Any]) -> torch.Size:
             tensor: torch.Tensor = batch[name]
             return tensor.shape
     raise AssertionError
+
+
+def _require_each_once(loaders: Sequence[Loader], names: Sequence[str]) -> None:
+    """Refuse a list that has a dataset by two spellings."""
+    places: dict[str, str] = {}
+    for loader, name in zip(loaders, names, strict=True):
+        other = places.setdefault(loader.sampler.stream.source(0).epoch(0).recipe.place.full, name)
+        if other != name:
+            raise _twice(other, name)
+
+
+def _twice(one: str, other: str) -> UsageError:
+    return _bad(f"{one} and {other} are one dataset", "name it once", "source")
 
 
 def _bad(what: str, remedy: str, where: str) -> UsageError:

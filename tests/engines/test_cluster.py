@@ -454,8 +454,7 @@ def test_a_scheduler_and_workers_in_one_job(tmp_path: Path) -> None:
     for part in range(3):
         texts = [{"text": f"document {n} of part {part}"} for n in range(200)]
         write_records(tmp_path / "corpus" / f"{part}.jsonl", texts)
-    [script] = [code for _, name, code in blocks(ROOT / "docs" / "cluster.md") if name == "job.sbatch"]
-    (tmp_path / "job.sbatch").write_text(script)
+    _write_blocks(tmp_path, "job.sbatch", "tls.sh")
     (tmp_path / "bin").mkdir()
     python = f'#!/bin/sh\nexec "{sys.executable}" -m'
     for name, text in (("srun", SRUN), ("packtool", f'{python} packtool "$@"\n'), ("dask", f'{python} dask "$@"\n')):
@@ -480,6 +479,36 @@ def test_a_scheduler_and_workers_in_one_job(tmp_path: Path) -> None:
         assert contents(tmp_path / name) == contents(tmp_path / f"{name}-here")
 
 
+@pytest.mark.slow
+def test_with_the_certificate_of_the_page_and_not_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _write_blocks(tmp_path, "tls.sh")
+    file = write_records(tmp_path / "a.jsonl", [{"text": "a"}])
+    sourced = subprocess.run(["bash", "-c", ". ./tls.sh; env -0"], cwd=tmp_path, capture_output=True, check=True)
+    for line in sourced.stdout.decode().split("\0"):
+        name, _, value = line.partition("=")
+        if name.startswith("DASK_"):
+            monkeypatch.setenv(name, value)
+    with _cluster(tmp_path, workers=1, protocol="tls") as (address, *_):
+        command = [sys.executable, "-m", "packtool", "tokenize", file, "--scheduler", address, "-o"]
+        done = subprocess.run(
+            [*command, tmp_path / "out"], capture_output=True, text=True, timeout=PATIENT, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        others = {name: value for name, value in os.environ.items() if not name.startswith("DASK_")}
+        refused = subprocess.run(
+            [*command, tmp_path / "no"], capture_output=True, text=True, timeout=PATIENT, check=False, env=others
+        )
+    assert refused.returncode == 1
+    assert f"error[no-cluster]: {address}: no scheduler answers there" in refused.stderr
+
+
+def _write_blocks(place: Path, *names: str) -> None:
+    """Write files as docs/cluster.md has them."""
+    for _, name, code in blocks(ROOT / "docs" / "cluster.md"):
+        if name in names:
+            (place / name).write_text(code)
+
+
 def _anonymous(process: int) -> int:
     """Bytes of memory that map no file."""
     try:
@@ -491,7 +520,7 @@ def _anonymous(process: int) -> int:
 
 @contextmanager
 def _cluster(
-    place: Path, workers: int = 2, hidden: Path | None = None
+    place: Path, workers: int = 2, hidden: Path | None = None, protocol: str = "tcp"
 ) -> Iterator[tuple[str, Process, list[Process], Callable[..., Process]]]:
     """A real scheduler and workers, processes of their own in another working directory; and what starts more.
 
@@ -499,8 +528,9 @@ def _cluster(
         place: for the working directory.
         workers: how many.
         hidden: a directory that they do not see: another file system is mounted there.
+        protocol: tcp, or tls, of which the environment must know more.
     """
-    address = f"tcp://127.0.0.1:{_free_port()}"
+    address = f"{protocol}://127.0.0.1:{_free_port()}"
     variables = {**os.environ, "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5s"}
     python, elsewhere = [sys.executable, "-m"], place / "elsewhere"
     elsewhere.mkdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -210,6 +211,18 @@ def test_refusals_end_at_once_and_failures_after_several_attempts(bucket, store)
     assert caught.value.code == "store-denied"
     assert len(bucket.requests) == 1
     assert "a-secret-of-this-test" not in str(caught.value)
+
+
+@pytest.mark.slow  # it waits
+def test_a_throttle_ends_by_time_and_not_by_tries(bucket, store, monkeypatch):
+    bucket.objects["packed/a"] = b"1"
+    bucket.failures[:] = [503] * 14
+    assert store.read("a") == b"1"
+    bucket.refuse = lambda method, key: 503
+    begun = time.monotonic()
+    with pytest.raises(DataError, match="the store failed"):
+        store.size("a")
+    assert time.monotonic() - begun >= 30
 
 
 @pytest.mark.parametrize("code", ["ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestExpired"])

@@ -87,7 +87,7 @@ def test_every_row_once_in_batches_as_equal_as_can_be(sets: dict[int, Path], dat
     turn = options["micro_batch_size"] or size
     some_empty = any(-(-max(share) // turn) != -(-min(share) // turn) for share in shares)
     if some_empty and not options["fill"]:
-        with pytest.raises(UsageError, match=rf"batch_size: batch \d+ shares \d+ rows? among {world} ranks"):
+        with pytest.raises(UsageError, match=rf"batch_size: (batch \d+ shares )?\d+ rows? among {world} ranks"):
             ValidationLoader(sets[count], rank=0, **options)
         return
     stored = packtool.open(sets[count]).batch(slice(None), fields=FIELDS)  # type: ignore[arg-type]
@@ -108,6 +108,14 @@ def test_every_row_once_in_batches_as_equal_as_can_be(sets: dict[int, Path], dat
     if options["micro_batch_size"] is None:
         whole = [sum(len(batch["input_ids"]) for batch in turns) for turns in zip(*ranks, strict=True)]
         assert whole == (sizes if not options["fill"] else [world * max(share) for share in shares])
+
+
+def test_a_turn_without_rows_is_said_to_be_one(sets: dict[int, Path]) -> None:
+    """Of seven rows one rank has four, in two turns, and the other three, in one."""
+    with pytest.raises(
+        UsageError, match=r"7 rows among 2 ranks are more turns for some than for others\. Give fill=True"
+    ):
+        ValidationLoader(sets[7], batch_size=8, micro_batch_size=3, rank=1, world_size=2)
 
 
 def test_batches_of_several_lengths_are_filled(rows: Path) -> None:
@@ -163,6 +171,12 @@ def test_several_datasets_come_one_after_the_other(sets: dict[int, Path], tmp_pa
     ranks = [ValidationLoader(list(names.values()), batch_size=4, rank=r, world_size=2, fill=True) for r in range(2)]
     shares = [[batch["source"][:, 0].tolist() for batch in rank] for rank in ranks]
     assert shares[0] == shares[1]
+
+
+def test_a_dataset_is_once_in_a_list(sets: dict[int, Path]) -> None:
+    for other in (str(sets[7]), f"{sets[7].parent}/./{sets[7].name}"):
+        with pytest.raises(UsageError, match=r"source: .* and .* are one dataset\. Name it once\."):
+            ValidationLoader([sets[7], sets[3], other])
 
 
 def test_each_dataset_of_a_blend_has_stores_of_its_own(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def is_pipe(location: str) -> bool:
     return not is_remote(location) and Path(location).is_fifo()
 
 
-class Stream(NamedTuple):
+class OpenPipe(NamedTuple):
     """Standard input or a pipe that is being read."""
 
     location: str
@@ -156,7 +156,7 @@ class Stream(NamedTuple):
     begun: bytes  # first bytes, which were read already
 
 
-def open_pipe(location: str, format: str | None) -> Stream:
+def open_pipe(location: str, format: str | None) -> OpenPipe:
     """Begin to read standard input or a pipe.
 
     Args:
@@ -181,10 +181,10 @@ def open_pipe(location: str, format: str | None) -> Stream:
             if location != STDIN:
                 source.close()
             raise
-    return Stream(location, source, begun)
+    return OpenPipe(location, source, begun)
 
 
-def copy_stream(stream: Stream, target: Path, format: str | None = None) -> CorpusFile:
+def copy_stream(stream: OpenPipe, target: Path, format: str | None = None) -> CorpusFile:
     """Copy a stream to a file, so that it can be read in blocks like any other."""
     with target.open("wb") as out:
         out.write(stream.begun)

@@ -23,7 +23,7 @@ from packtool.places.url import is_remote
 from packtool.text.conversations.layouts import USUAL, RecordLayout
 from packtool.text.conversations.unread import is_something
 from packtool.text.corpus import discover
-from packtool.text.corpus.discover import STDIN, FoundFiles, Stream, copy_stream, is_pipe, open_pipe
+from packtool.text.corpus.discover import STDIN, FoundFiles, OpenPipe, copy_stream, is_pipe, open_pipe
 from packtool.text.corpus.first import FirstRecord, completed, first_of, held_by_first, peek
 from packtool.text.corpus.formats import FORMATS
 from packtool.text.corpus.python_records import copy_records
@@ -47,7 +47,7 @@ class Once:
 
     location: str = STDIN  # location of the pipe; - for standard input
     records: Iterable[Any] | None = None  # what a program gave, if it is that
-    stream: Stream | None = None  # the pipe, once it is open
+    stream: OpenPipe | None = None  # the pipe, once it is open
 
     def copied(self, directory: Path, number: int, format: str | None, fields: Fields) -> CorpusFile:
         """Return a copy in a directory, which is read in blocks like any other file; each input has its number."""
