@@ -33,12 +33,13 @@ from packtool.options.shared import Writing
 from packtool.outputs import lock
 from packtool.outputs.delivery import taken
 from packtool.outputs.output import Action, Made, Mark, Occupancy, Output, State, read_mark
-from packtool.places.local import PARTIAL, LocalPlace
+from packtool.places.local import PARTIAL, LocalPlace, sync_directory
 from packtool.places.place import Place
 from packtool.places.typed import cache_directory
 from packtool.places.url import is_remote
 from packtool.support.decoding import from_json
 from packtool.support.version import __version__
+from packtool.warnings import warn
 
 
 @dataclass(frozen=True)
@@ -196,6 +197,10 @@ def open_output(place: Place, command: str, options: Writing, *, key: str, input
     try:
         with _writable(place):
             output.lock = lock.take(output.work, command, str(place))
+            if not sync_directory(output.work):
+                what = "this file system can't make the names of files durable"
+                remedy = "nothing is lost but by a crash of the machine; after one, run packtool verify"
+                warn("no-directory-sync", what, remedy=remedy, where=str(place))
             if isinstance(place, LocalPlace):
                 # The decision above was made without the lock, and another run may have changed the place since. The
                 # lock of a store keeps out the runs of this machine alone: there `_begin` looks again once the marker
