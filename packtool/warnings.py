@@ -16,7 +16,6 @@ CODES = frozenset(
         "added-tokens-moved",
         "bos-left-out",
         "column-empty",
-        "conversations-left-out",
         "directory-repeated",
         "empty-answers",
         "encoder-fallback",
@@ -31,11 +30,10 @@ CODES = frozenset(
         "no-documents",
         "no-end",
         "no-locks",
-        "no-reasoning",
         "no-workers",
+        "none-found",
         "order-unchanged",
         "order-without-effect",
-        "other-reasoning",
         "records-rejected",
         "rows-without-target",
         "run-ended",
@@ -44,7 +42,6 @@ CODES = frozenset(
         "special-tokens",
         "splits-together",
         "tokenizer-options",
-        "tool-calls-in-text",
     }
 )
 

@@ -144,11 +144,8 @@ def _gone(place: Place, manifest: Manifest) -> str:
 
 
 def _of_store(place: Place, manifest: StoreManifest) -> dict[str, Any]:
-    fields = None
-    if "read" in manifest.options:
-        from packtool.text.corpus.read_fields import ReadFields  # with the room of texts, that others do without
+    from packtool.text.corpus.read_fields import recorded_lines  # with the room of texts, that others do without
 
-        fields = ReadFields(manifest.options["read"], tuple(manifest.options["not_read"])).shown()
     return {
         "documents": manifest.counts["documents"],
         "tokens": manifest.counts["tokens"],
@@ -157,7 +154,7 @@ def _of_store(place: Place, manifest: StoreManifest) -> dict[str, Any]:
         "EOS": f"{manifest.tokenizer.eos_token} ({manifest.tokenizer.eos_id})",
         "vocabulary": manifest.tokenizer.vocab_size,
         "rearranged": _rearranged(manifest),
-        "first record": fields,
+        "records": "; ".join(recorded_lines(manifest.options)) or None,
         "left out": texts_left_out(manifest.counts) or None,
     }
 

@@ -270,7 +270,7 @@ def _naming(here: str) -> Iterator[None]:
             what = f"{here}: {refused.what}"
             raise DataError(refused.code, what, remedy=refused.remedy, where=refused.where) from None
         if isinstance(error, ImportError):
-            what, remedy = f"{here} can't import what it needs ({error})", "install packtool there as it is here"
+            what, remedy = f"{here} can't import what it needs ({error})", "install the same packtool there as here"
             raise DataError("worker-broken", what, remedy=remedy) from None
         error.add_note(f"on {here}")
         raise

@@ -55,7 +55,12 @@ def test_what_are_no_records_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
         (iter(["a", 3]), {}, "inputs: record 2 is int, neither a text nor a mapping. Yield texts, or mappings such as"),
         (Path().glob("*.jsonl"), {}, "inputs: record 1 is a path. Give paths as a list."),
         (iter(["a.jsonl"]), {}, "inputs: the first text, 'a.jsonl', names a file. Give paths as a list, or texts as"),
-        ([{"txt": "a"}], {}, ":1: no text field 'text'; there are txt (read as jsonl). Name the field"),
+        (
+            [{"txt": "a"}],
+            {},
+            "inputs: the first record has neither 'text' nor a conversation under the usual names",
+        ),
+        ([{"text": "a"}, {"txt": "a"}], {}, ":2: no text field 'text'; there are txt (read as jsonl). Name the field"),
         (iter("ab"), {"resume": True}, "resume: a stream of records can't be resumed. Write it to a file first"),
     ]
     for inputs, options, message in cases:
