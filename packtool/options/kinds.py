@@ -65,13 +65,13 @@ def _text(value: Any) -> str:
 
 def _text_or_id(value: Any) -> str | int:
     """Parse a text, or a number that 63 bits hold; digits alone are one."""
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError(value)
-    if isinstance(value, str) and value.isdecimal():
-        _from(0)(value)
-    if isinstance(value, int) and value >= 1 << 63:
-        raise ValueError(value)
-    return value
+    if isinstance(value, str):
+        if value.isdecimal():
+            _from(0)(value)
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and value < 1 << 63:
+        return value
+    raise ValueError(value)
 
 
 def parse_flag(value: object) -> bool:
