@@ -430,7 +430,15 @@ def parse_inputs(value: Any) -> list[Any] | Records:
         return value
     if names_files(value):
         return _several(value)
-    if not isinstance(value, Iterable):
+    if isinstance(value, bytes | bytearray):
+        what, remedy = "bytes are neither names of files nor records", 'give a text as [{"text": data.decode()}]'
+        raise UsageError("bad-records", what, remedy=remedy, where="inputs")
+    if hasattr(value, "readline"):
+        what, remedy = "an open file, whose lines would be taken for texts", "write it to a file, and give its name"
+        if isinstance(getattr(value, "name", None), str):
+            remedy = f"give its name: packtool.tokenize({value.name!r}, ...)"
+        raise UsageError("bad-records", what, remedy=remedy, where="inputs")
+    if not isinstance(value, Iterable) and not hasattr(value, "__arrow_c_stream__"):
         raise ValueError(value)
     return Records(value)
 
