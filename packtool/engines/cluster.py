@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 LOCAL = "local"
 """In place of an address: a scheduler and workers of this run's own, on this machine."""
-CONNECT_TIMEOUT = "30s"
+CONNECT_TIMEOUT = "5s"
 """Time to wait for a scheduler."""
 POLL_SECONDS = 1.0
 """Time after which the scheduler is asked again who its workers are."""

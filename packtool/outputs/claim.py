@@ -95,6 +95,10 @@ class Other(There):
 
 def look(place: Place) -> There:
     """Look at a place, without touching it."""
+    if isinstance(place, LocalPlace):
+        foreign = _foreign(place.path)
+        if foreign is not None:
+            return Other({foreign: 0})
     names = place.names()
     if not any(map(is_begun, names)):  # true of every file but a lock and a marker that was written in part
         return Nothing()
@@ -105,6 +109,19 @@ def look(place: Place) -> There:
     if MARKER in names:
         return Begun(names, marker)
     return Other(names)
+
+
+def _foreign(path: Path) -> str | None:
+    """Return a file that shows a directory to be neither a dataset nor unfinished work, without listing all of it."""
+    if not path.is_dir() or (path / manifests.MANIFEST).exists() or (path / UNFINISHED).exists():
+        return None
+    for directory, folders, files in os.walk(path):
+        folders.sort()
+        for file in sorted(files):
+            name = Path(directory, file).relative_to(path).as_posix()
+            if not _is_work(name):
+                return name
+    return None
 
 
 def _marker(place: Place, names: Mapping[str, int]) -> bytes | None:
@@ -236,6 +253,7 @@ def require_free(place: Place, command: str, inputs: Iterable[Path | str]) -> No
         raise UsageError("resume-differs", what, remedy="choose another output", where=str(place))
     if isinstance(there, Other) and not _leftovers(there):
         raise _not_empty(place, there)
+    _require_no_links(place)
 
 
 def preview(place: Place, state: State) -> Occupancy:
@@ -284,16 +302,14 @@ def _decided(output: Output, options: Writing) -> There:
     _require_directory(place)
     there = look(place)
     output.action = decide(place, there, output.state, options)
+    _require_no_links(place)
     return there
 
 
 def _require_directory(place: Place) -> None:
-    """Refuse a file as an output, and a directory with links."""
-    if not isinstance(place, LocalPlace):
-        return
-    if place.path.exists() and not place.path.is_dir():
+    """Refuse a file as an output."""
+    if isinstance(place, LocalPlace) and place.path.exists() and not place.path.is_dir():
         raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(place))
-    _require_no_links(place.path)
 
 
 def decide(place: Place, there: There, state: State, options: Writing) -> Action:
@@ -549,12 +565,15 @@ def _is_work(name: str) -> bool:
     return (name.startswith(f"{UNFINISHED}/") or name.endswith(PARTIAL)) and is_ours(name)
 
 
-def _require_no_links(path: Path) -> None:
+def _require_no_links(place: Place) -> None:
     """Refuse an output with symbolic links to directories, or with any link at all as or in `unfinished`.
 
     packtool makes no links, and would write or remove files through them, outside of the output. Elsewhere a link to a
     file does no harm: the link is replaced or removed, and the file that it leads to stays.
     """
+    if not isinstance(place, LocalPlace):
+        return
+    path = place.path
     for directory, folders, files in os.walk(path):
         for name in (*folders, *files):
             file = Path(directory, name)

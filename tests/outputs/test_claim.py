@@ -186,3 +186,17 @@ def test_whose_a_marker_is_and_what_mends_it(tmp_path: Path) -> None:
 def test_keys_depend_on_every_part() -> None:
     assert key_of({"a": 1, "b": 2}, "x") == key_of({"b": 2, "a": 1}, "x")
     assert key_of({"a": 1}, "x") != key_of({"a": 1}, "y")
+
+
+def test_a_foreign_directory_is_known_by_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else lies there, which may be millions of files, is not listed."""
+    (tmp_path / "out" / "photos").mkdir(parents=True)
+    (tmp_path / "out" / "photos" / "a.png").touch()
+    monkeypatch.delattr(LocalPlace, "names")
+    for asked, said in (
+        ({"overwrite": True}, "holds photos/a.png, which packtool did not write"),
+        ({"resume": True}, "not empty, and not the output of an interrupted run"),
+        ({}, "holds photos already"),
+    ):
+        with pytest.raises(PacktoolError, match=said):
+            begin(tmp_path / "out", **asked)
