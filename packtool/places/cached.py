@@ -6,12 +6,12 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -60,21 +60,37 @@ class Cache:
 
     def fetch(self, place: Place, entry: Entry, stop: Event | None = None) -> Path:
         """Return the copy of a file, after making it if need be. Errors as of `Place.checked`."""
-        file = self.directory / entry.xxh3_128
+
+        def fill(out: BinaryIO) -> None:
+            try:
+                digest = place.digest(entry.name, out, stop)
+            except FileNotFoundError:
+                raise place.missing(entry.name) from None
+            if digest != entry.xxh3_128:
+                raise place.changed(entry.name)
+
+        def size() -> int:
+            place.require_size(entry, place.size(entry.name))
+            return entry.bytes
+
+        return self.made(entry.xxh3_128, size, fill)
+
+    def made(self, name: str, size: Callable[[], int], fill: Callable[[BinaryIO], None]) -> Path:
+        """Return the file of a name, after making it if need be: one thread or process makes it, others wait for it.
+
+        Args:
+            size: returns the bytes of the file, which are made room for.
+            fill: writes these bytes.
+        """
+        file = self.directory / name
         with suppress(FileNotFoundError):
             os.utime(file)
             return file
-        with locked(self.directory / f"{entry.xxh3_128}.lock"):
+        with locked(self.directory / f"{name}.lock"):
             if not file.exists():
-                place.require_size(entry, place.size(entry.name))
-                with self._room(file.with_name(file.name + PARTIAL), entry.bytes) as partial:
+                with self._room(file.with_name(file.name + PARTIAL), size()) as partial:
                     with partial.open("r+b") as out:
-                        try:
-                            digest = place.digest(entry.name, out, stop)
-                        except FileNotFoundError:
-                            raise place.missing(entry.name) from None
-                    if digest != entry.xxh3_128:
-                        raise place.changed(entry.name)
+                        fill(out)
                     partial.replace(file)  # before its lock is released, or it would look abandoned
         return file
 

@@ -13,7 +13,7 @@ from packtool.blending.blend import Blend
 from packtool.errors import UsageError
 from packtool.formats.manifest import input_names, read_report
 from packtool.options.check import is_whole
-from packtool.planning.plan import I64, Segments, cut_off
+from packtool.planning.plan import I64, Ints, Segments, cut_off
 from packtool.reading.batch import (
     FIELDS,
     FIELDS_OF_MULTIPLES,
@@ -309,16 +309,17 @@ class Dataset(_OpenedDataset):
         return f"<packtool dataset: {what}, {self.recipe.place}{self._suffix()}>"
 
     @property
-    def order(self) -> I64:
-        """The number of the stored atom at each place: (atoms) int64. An incomplete last atom is not in it: it is last.
+    def order(self) -> Ints:
+        """The number of the stored atom at each place: (atoms) uint32, or int64 from 2^32 atoms on.
 
+        An incomplete last atom is not in it: it is last.
         Atoms are rows; with ``pack --atom-size`` they are runs of this many tokens, or of whole rows (docs/format.md).
 
         Raises:
             UsageError: rows are packed anew (`repack`), or lanes rotated: no order of the stored rows gives them.
 
         >>> dataset.epoch(1).order  # doctest: +SKIP
-        array([3, 0, 2, 1])
+        array([3, 0, 2, 1], dtype=uint32)
         """
         return self.rows.order
 
@@ -341,7 +342,7 @@ class Dataset(_OpenedDataset):
     def epoch(self, number: int, *, seed: int | None = None, repack: bool = False) -> Dataset:
         """Return the same rows in the order that ``packtool shuffle --epoch`` gives them, computed instead of written.
 
-        The order takes 8 bytes of memory for every atom.
+        The order takes 4 bytes for every atom.
 
         Args:
             seed: by default the seed that the dataset was packed or shuffled with, as for the command.

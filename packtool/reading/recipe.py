@@ -23,11 +23,12 @@ from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, cache_directory, place_of
-from packtool.planning.plan import I64, Plan
+from packtool.planning.plan import I64, Ints, Plan
 from packtool.planning.shuffling.atom import atom_shuffles
 from packtool.planning.shuffling.bucket import batches
 from packtool.planning.shuffling.partial import rotations
 from packtool.reading.blend_schedule import lengths_in_turn
+from packtool.reading.orders import shared_order
 from packtool.reading.rows import ReorderedRows, RotatedRows, Rows
 from packtool.support.sizes import parse_bytes
 from packtool.writing.stored_plan import (
@@ -94,6 +95,7 @@ class Recipe:
     dtype: str | None = None  # type of the returned tokens; None for the stored type
     epoch: Epoch | None = None  # an order to compute; None for stored order
     stores: tuple[Place, ...] = ()  # token stores of a dataset without tokens; empty for its manifest's
+    orders: Path | None = None  # directory of large orders, which all processes of a machine share; None for memory
     digest: str | None = None  # digest of the manifest, once opened: another dataset there is refused
 
 
@@ -200,13 +202,13 @@ def _in_order(dataset: PackedDataset, recipe: Recipe) -> OpenedRows:
     """Return rows in the order of a recipe."""
     dtype = None if recipe.dtype is None else np.dtype(recipe.dtype)
     if recipe.epoch is not None and recipe.epoch.options.repack:
-        return _repacked(dataset, recipe.epoch, dtype)
+        return _repacked(dataset, recipe, recipe.epoch, dtype)
     if recipe.epoch is not None:
-        return _in_epoch(dataset, recipe.epoch, dtype)
+        return _in_epoch(dataset, recipe, recipe.epoch, dtype)
     return OpenedRows(dataset.manifest, [Rows(bucket, dtype) for bucket in dataset.buckets], dataset.batches())
 
 
-def _in_epoch(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None) -> OpenedRows:
+def _in_epoch(dataset: PackedDataset, recipe: Recipe, epoch: Epoch, dtype: np.dtype[Any] | None) -> OpenedRows:
     """Return rows in the computed order of an epoch, whatever order they are stored in."""
     manifest, shuffle = dataset.manifest, dataset.manifest.shuffle
     table = _batches(manifest, [(bucket.sequence_length, bucket.rows) for bucket in dataset.buckets], epoch)
@@ -217,11 +219,12 @@ def _in_epoch(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None)
         drawn = rotations(shuffle.batch_size or 1, lane_of(manifest), seed=epoch.seed, epoch=epoch.number)
         return _rotated(dataset, drawn, dtype)
     plans = stored_plans(dataset, whole=False)
-    orders = [drawn.order() for drawn in stored_shuffles(plans, shuffle, seed=epoch.seed, epoch=epoch.number)]
+    drawn_orders = stored_shuffles(plans, shuffle, seed=epoch.seed, epoch=epoch.number)
+    orders = [shared_order(drawn, recipe.orders) for drawn in drawn_orders]
     return _reordered(dataset, plans, orders, dtype, table)
 
 
-def _repacked(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None) -> OpenedRows:
+def _repacked(dataset: PackedDataset, recipe: Recipe, epoch: Epoch, dtype: np.dtype[Any] | None) -> OpenedRows:
     """Pack rows again for an epoch, in its order."""
     manifest = dataset.manifest
     if not manifest.index_only:
@@ -232,7 +235,8 @@ def _repacked(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None)
             where=str(dataset.place),
         )
     plans = repacked_plans(dataset, seed=epoch.seed, epoch=epoch.number)
-    orders = [drawn.order() for drawn in atom_shuffles(plans, seed=epoch.seed, epoch=epoch.number)]
+    drawn_orders = atom_shuffles(plans, seed=epoch.seed, epoch=epoch.number)
+    orders = [shared_order(drawn, recipe.orders) for drawn in drawn_orders]
     table = _batches(manifest, [(plan.sequence_length, plan.rows) for plan in plans], epoch)
     return _reordered(dataset, plans, orders, dtype, table)
 
@@ -240,7 +244,7 @@ def _repacked(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None)
 def _reordered(
     dataset: PackedDataset,
     plans: Sequence[Plan],
-    orders: Sequence[I64],
+    orders: Sequence[Ints],
     dtype: np.dtype[Any] | None,
     table: npt.NDArray[Any] | None,
 ) -> OpenedRows:

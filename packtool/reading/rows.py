@@ -12,7 +12,7 @@ import numpy.typing as npt
 from packtool.errors import UsageError
 from packtool.formats.packed import PackedBucket
 from packtool.formats.segment_table import to_table
-from packtool.planning.plan import I64, Ints, Plan, Segments, offsets_of, pad, ranges
+from packtool.planning.plan import I64, Ints, Plan, Segments, index_type, offsets_of, pad, ranges
 from packtool.writing.layout import Layout, join
 from packtool.writing.stored_plan import RotatedPlan, StoredPlan
 
@@ -158,9 +158,10 @@ class Rows:
         return rows
 
     @property
-    def order(self) -> I64:
+    def order(self) -> Ints:
         """The number of the stored atom at each place, as `Dataset.order` has it: (atoms)."""
-        return np.arange(StoredPlan(self._stored, whole=False).movable_atoms)
+        atoms = StoredPlan(self._stored, whole=False).movable_atoms
+        return np.arange(atoms, dtype=index_type(atoms))
 
     def _take(self, rows: I64, column: PackedBucket) -> RowArray:
         """Copy the tokens of some rows, or their loss.
@@ -198,7 +199,7 @@ class ComputedRows(Rows, ABC):
         return None
 
     @property
-    def order(self) -> I64:
+    def order(self) -> Ints:
         what = "these rows are packed anew, or cut anew from rotated lanes: no order of the stored rows gives them"
         remedy = "write them, with `packtool pack --epoch N` or `packtool shuffle --method partial --epoch N`"
         raise UsageError("no-order", what, remedy=remedy, where=str(self._stored.place))
@@ -225,7 +226,7 @@ class ReorderedRows(ComputedRows):
     """
 
     def __init__(
-        self, stored: PackedBucket, plan: Plan, order: I64, pad_id: int, dtype: np.dtype[Any] | None = None
+        self, stored: PackedBucket, plan: Plan, order: Ints, pad_id: int, dtype: np.dtype[Any] | None = None
     ) -> None:
         super().__init__(stored, pad_id, dtype)
         self._layout = Layout(plan, order)
@@ -244,7 +245,7 @@ class ReorderedRows(ComputedRows):
         return self._layout.units(rows) if self._whole else None
 
     @property
-    def order(self) -> I64:
+    def order(self) -> Ints:
         if self._layout.order is None or not self._stored_atoms:
             return super().order
         order = self._layout.order.view()

@@ -25,7 +25,8 @@ class CacheOptions(NamedTuple):
 
     def recipe(self, source: Typed, stores: Sequence[Typed] = (), dtype: str | None = None) -> Recipe:
         """Return the recipe of a dataset."""
-        return Recipe(self._place(source), dtype, stores=tuple(map(self._place, stores)))
+        places = tuple(map(self._place, stores))
+        return Recipe(self._place(source), dtype, stores=places, orders=self.directory / "orders")
 
     @property
     def directory(self) -> Path:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.planning.arrays import IN_MEMORY, Arrays
-from packtool.planning.plan import I64, PADDING, Plan, Segments, fill_up, offsets_of, pad
+from packtool.planning.plan import I64, PADDING, Ints, Plan, Segments, fill_up, offsets_of, pad
 
 BATCH_TOKENS = 1 << 22
 """Tokens that are laid out at a time: large enough for vectorised work, small enough to stay near the cache."""
@@ -30,35 +30,48 @@ class Layout:
         arrays: allocates the arrays that are as long as the order.
     """
 
-    def __init__(self, plan: Plan, order: I64 | None = None, arrays: Arrays = IN_MEMORY) -> None:
+    def __init__(self, plan: Plan, order: Ints | None = None, arrays: Arrays = IN_MEMORY) -> None:
         self.plan = plan
         self.order = order
         self.rows = plan.rows
-        if order is not None and plan.last_atom_stays:
-            order = arrays.concatenated([order, np.array([plan.movable_atoms])], np.int64)
-        self._atoms = order
         self._places: I64 | None = None
         """The first unit of each atom in the new order, if atoms differ in size."""
         if order is not None and plan.atom_offsets is not None:
-            offsets = plan.atom_offsets
-            self._places = arrays.totals(len(order), lambda a, b: offsets[order[a:b] + 1] - offsets[order[a:b]])
+            atoms = len(order) + plan.last_atom_stays
+            self._places = arrays.totals(atoms, lambda a, b: self._sizes(self._atoms(np.arange(a, b))))
 
     def units(self, places: I64) -> I64:
         """Return the plan's units at these places of the new order."""
-        if self._atoms is None:
+        if self.order is None:
             return places
         if self._places is None:
             if self.plan.atom_units == 1:
-                return self._atoms[places]
-            atom, inside = np.divmod(places, self.plan.atom_units)
-            return self._atoms[atom] * self.plan.atom_units + inside
+                return self._atoms(places)
+            slot, inside = np.divmod(places, self.plan.atom_units)
+            return self._atoms(slot) * self.plan.atom_units + inside
         assert self.plan.atom_offsets is not None
         slot = np.searchsorted(self._places, places, side="right") - 1
-        return self.plan.atom_offsets[self._atoms[slot]] + places - self._places[slot]
+        return self.plan.atom_offsets[self._atoms(slot)] + places - self._places[slot]
+
+    def _atoms(self, places: I64) -> I64:
+        """Return the plan's atoms at these places of the new order; the incomplete last atom is at its own."""
+        assert self.order is not None
+        if not self.plan.last_atom_stays:
+            return self.order[places].astype(np.int64)
+        atoms = places.copy()
+        moved = places < len(self.order)
+        atoms[moved] = self.order[places[moved]]
+        return atoms
+
+    def _sizes(self, atoms: I64) -> I64:
+        """Return the units of atoms that differ in size."""
+        offsets = self.plan.atom_offsets
+        assert offsets is not None
+        return offsets[atoms + 1] - offsets[atoms]
 
     def atoms(self, first_row: int, last_row: int) -> I64 | None:
         """Return row offsets, from `first_row`, of the atoms that begin in these rows; None if atoms do not vary."""
-        offsets = self.plan.atom_offsets if self._atoms is None else self._places
+        offsets = self.plan.atom_offsets if self.order is None else self._places
         if offsets is None or self.plan.atom_offsets is None:
             return None
         a, b = np.searchsorted(offsets[:-1], [first_row, last_row])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from packtool.planning.arrays import IN_MEMORY, Arrays
-from packtool.planning.plan import I64, Plan, Segments
+from packtool.planning.plan import Ints, Plan, Segments
 from packtool.writing.layout import Layout, join, unit_range
 from packtool.writing.unit_source import Tokens, Units, UnitSource, padding, split_loss
 
@@ -45,7 +45,7 @@ class OrderedRows(PlannedRows):
     """
 
     def __init__(
-        self, source: UnitSource, order: I64 | None, sparing: bool = False, arrays: Arrays = IN_MEMORY
+        self, source: UnitSource, order: Ints | None, sparing: bool = False, arrays: Arrays = IN_MEMORY
     ) -> None:
         super().__init__(source.plan, order, arrays)
         self._source = source
@@ -72,7 +72,7 @@ class RowsWithoutTokens(PlannedRows):
     """
 
     def __init__(
-        self, plan: Plan, order: I64 | None, arrays: Arrays = IN_MEMORY, counted: UnitSource | None = None
+        self, plan: Plan, order: Ints | None, arrays: Arrays = IN_MEMORY, counted: UnitSource | None = None
     ) -> None:
         super().__init__(plan, order, arrays)
         self._counted = counted

@@ -29,7 +29,7 @@ from packtool.outputs.pieces import Pieces
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.planning.arrays import IN_MEMORY, Arrays
-from packtool.planning.plan import I64, Plan, Segments, offsets_of, ranges
+from packtool.planning.plan import I64, Ints, Plan, Segments, offsets_of, ranges
 from packtool.planning.shuffling.atom import AtomKeys, AtomShuffle
 from packtool.planning.shuffling.permutation import order_by
 from packtool.writing import scratch
@@ -283,7 +283,7 @@ class PartitionedRows(PlannedRows):
         order: of the atoms, where they differ in size; else None.
     """
 
-    def __init__(self, partitions: Partitions, order: I64 | None) -> None:
+    def __init__(self, partitions: Partitions, order: Ints | None) -> None:
         super().__init__(partitions.plan, order)
         self._partitions = partitions
         tasks = [[contents.atoms, contents.units, contents.segments] for contents in partitions.tasks]

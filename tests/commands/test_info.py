@@ -81,7 +81,7 @@ def test_a_tokenizer(place: Path, shell: Shell) -> None:
     with pytest.warns(PacktoolWarning, match="1 record could not be used"):
         packtool.tokenize("a.jsonl", "rearranged", tokenizer="model", on_error="skip", **fim)
     said = shell("info", "rearranged")
-    assert "\n  rearranged    1 document (100%) to fill in the middle\n" in said
+    assert "\n  rearranged  1 document (100%) to fill in the middle\n" in said
     assert "\n  first record  read: text; not read: title\n  left out      1 rejected (1 invalid-json)\n" in said
     assert " tokens, 1 rejected (1 invalid-json)\n" in shell("stats", "rearranged")
 
@@ -116,9 +116,9 @@ PACKED = ["-o", "x", "--strategy", "bfd", "-L", "8"]
     [
         (["pack", "packed", *PACKED], 2, "packed: a packed dataset, where a token store"),
         (["show", "half"], 1, "half: the output of a packtool command that was interrupted. Finish it first: packtool"),
-        (["info", "lost"], 1, "lost: run.json without manifest.json: a dataset that lost it, or an order, which shuf"),
-        (["info", "order"], 1, "order: run.json without manifest.json: a dataset that lost it, or an order, which"),
-        (["pack", "lost", *PACKED], 1, "lost: run.json without manifest.json: a dataset that lost it, or an order"),
+        (["info", "lost"], 1, "lost: run.json without manifest.json: a dataset that lost it. Copy"),
+        (["info", "order"], 1, "order: run.json without manifest.json: a dataset that lost it. Copy"),
+        (["pack", "lost", *PACKED], 1, "lost: run.json without manifest.json: a dataset that lost it. Copy"),
         (["show", "packed/manifest.json"], 1, "packed/manifest.json: the manifest of a dataset. Give its directory: "),
     ],
 )

@@ -54,7 +54,7 @@ def test_it_orders_the_atoms_of_the_rows(
     packtool.shuffle(tmp_path / "base", tmp_path / "rows", epoch=epoch)
     base = packtool.open(tmp_path / "base")
     order = base.epoch(epoch).order
-    assert order.dtype == np.int64
+    assert order.dtype == base.order.dtype == np.uint32
     np.testing.assert_array_equal(followed(tmp_path / "base", order, atom), tokens(tmp_path / "rows"))
     np.testing.assert_array_equal(base.order, np.arange(len(order)))
 

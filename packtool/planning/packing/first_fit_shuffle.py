@@ -11,7 +11,7 @@ import numpy as np
 from packtool.planning.packing.bins.filled import cut_documents
 from packtool.planning.packing.plans import Bins, LongRows, RowsPlan
 from packtool.planning.packing.strategy import PackOptions, Strategy
-from packtool.planning.plan import I64, Ints, Plan, index_type, offsets_of
+from packtool.planning.plan import I64, Ints, Plan, offsets_of
 from packtool.planning.shuffling.permutation import Purpose, keys, permutation
 
 
@@ -27,9 +27,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     """
     sequence_length = options.row_length
     documents = cut_documents(lengths, sequence_length)
-    order = permutation(len(lengths), seed=options.seed, purpose=Purpose.FIRST_FIT_ORDER).astype(
-        index_type(len(lengths))
-    )
+    order = permutation(len(lengths), seed=options.seed, purpose=Purpose.FIRST_FIT_ORDER)
     tails = sequence_length - documents.shortfall[order].astype(np.int64)
     order, tails = order[tails > 0], tails[tails > 0]
     bin = first_fit_in_order(tails, sequence_length)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
-from packtool.planning.plan import I64, Plan
+from packtool.planning.plan import Ints, Plan, index_type
 from packtool.planning.shuffling.permutation import Purpose, keys, permutation
 
 AtomKeys = Callable[[int, int], npt.NDArray[np.uint64]]
@@ -30,7 +30,7 @@ class AtomShuffle:
     epoch: int
     stored: AtomShuffle | None = None  # shuffle that they were stored in; None for corpus order
 
-    def order(self, arrays: Arrays = IN_MEMORY) -> I64:
+    def order(self, arrays: Arrays = IN_MEMORY) -> Ints:
         """List the stored atom at each place of the new order."""
         wanted = permutation(self.atoms, seed=self.seed, epoch=self.epoch, first=self.first, arrays=arrays)
         return wanted if self.stored is None else reorder(self.stored.order(arrays), wanted, arrays)
@@ -51,7 +51,7 @@ def atom_shuffles(plans: Sequence[Plan], *, seed: int, epoch: int = 0) -> list[A
     return [AtomShuffle(count, sum(atoms[:number]), seed, epoch) for number, count in enumerate(atoms)]
 
 
-def reorder(stored: I64, wanted: I64, arrays: Arrays = IN_MEMORY) -> I64:
+def reorder(stored: Ints, wanted: Ints, arrays: Arrays = IN_MEMORY) -> Ints:
     """Find the order that turns data stored in one order of the corpus into another.
 
     So a shuffle gives the same rows whether it starts from corpus order or from an earlier shuffle.
@@ -63,16 +63,17 @@ def reorder(stored: I64, wanted: I64, arrays: Arrays = IN_MEMORY) -> I64:
     Returns:
         The stored place of the atom for each place of the new order.
 
-    >>> reorder(np.array([2, 0, 1]), np.array([0, 1, 2]))
-    array([1, 2, 0])
+    >>> reorder(np.array([2, 0, 1]), np.array([0, 1, 2])).tolist()
+    [1, 2, 0]
     """
-    place = arrays.empty(len(stored), np.int64)
+    kind = index_type(len(stored))
+    place = arrays.empty(len(stored), kind)
     for first, last in blocks(len(stored)):
         place[stored[first:last]] = np.arange(first, last)
-    return arrays.filled(len(wanted), np.int64, lambda a, b: place[wanted[a:b]])
+    return arrays.filled(len(wanted), kind, lambda a, b: place[wanted[a:b]])
 
 
-def ranked(order: I64, arrays: Arrays = IN_MEMORY) -> AtomKeys:
+def ranked(order: Ints, arrays: Arrays = IN_MEMORY) -> AtomKeys:
     """Make keys for a known order; `order` is the stored atom at each place.
 
     >>> [int(key) >> 62 for key in ranked(np.array([2, 0, 1]))(0, 3)]

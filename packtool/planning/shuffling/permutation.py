@@ -7,8 +7,9 @@ NumPy guarantees the streams of `SeedSequence` and of its bit generators' `rando
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum, unique
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -34,6 +35,7 @@ class Purpose(IntEnum):
     COMPARED = 10  # documents on which strategies are compared
 
 
+_DRAWN_AT_ONCE = 1 << 17  # keys that stay in the processor's cache
 _PER_COUNT = 4  # Philox yields four 64-bit numbers for each step of its counter.
 
 
@@ -73,18 +75,43 @@ def permutation(
     purpose: Purpose = Purpose.ATOM_ORDER,
     first: int = 0,
     arrays: Arrays = IN_MEMORY,
-) -> I64:
+) -> Ints:
     """Draw a uniform permutation of ``range(atoms)``: the atom at each place of the new order.
+
+    The keys are divided into equal ranges, one after the other. For each range all keys are drawn again, which takes
+    less time than sorting, and those in it are sorted: so memory holds the keys of a range alone.
 
     Args:
         first: index of atom 0 in the stream of keys, where several sets of atoms share one stream.
         arrays: allocates arrays as long as the permutation.
     """
-    drawn = arrays.filled(atoms, np.uint64, lambda a, b: keys(seed, purpose, epoch, first + a, b - a))
-    return order_by(drawn, arrays)
+    order: Ints = arrays.empty(atoms, index_type(atoms))
+    ranges = max(1, -(-atoms // arrays.sorted_at_once))
+    width = -(-(1 << 64) // ranges)
+    place = 0
+    for lowest in range(0, 1 << 64, width):
+        chosen, drawn = _within(partial(keys, seed, purpose, epoch), first, atoms, lowest, lowest + width - 1)
+        order[place : place + len(chosen)] = chosen[order_by(drawn)]
+        place += len(chosen)
+    return order
 
 
-def order_by(drawn: npt.NDArray[np.uint64], arrays: Arrays = IN_MEMORY) -> I64:
+def _within(
+    draw: Callable[[int, int], npt.NDArray[np.uint64]], first: int, atoms: int, lowest: int, highest: int
+) -> tuple[Ints, npt.NDArray[np.uint64]]:
+    """Return the atoms whose keys lie in a range, ascending, and their keys."""
+    chosen = [np.empty(0, index_type(atoms))]
+    drawn = [np.empty(0, np.uint64)]
+    for a in range(0, atoms, _DRAWN_AT_ONCE):
+        part = draw(first + a, min(_DRAWN_AT_ONCE, atoms - a))
+        # A key below the lowest wraps around, to a number above all that are in the range.
+        here = np.flatnonzero(part - np.uint64(lowest) <= np.uint64(highest - lowest))
+        chosen.append((here + a).astype(index_type(atoms)))
+        drawn.append(part[here])
+    return np.concatenate(chosen), np.concatenate(drawn)
+
+
+def order_by(drawn: npt.NDArray[np.uint64]) -> I64:
     """Sort indices by their keys, ties by index.
 
     Sorting numbers is several times as fast as sorting indices, so the index takes the place of a key's low bits; where
@@ -94,7 +121,9 @@ def order_by(drawn: npt.NDArray[np.uint64], arrays: Arrays = IN_MEMORY) -> I64:
     array([3, 1, 0, 2])
     """
     low = np.uint64((1 << max(1, (len(drawn) - 1).bit_length())) - 1)
-    packed = arrays.filled(len(drawn), np.uint64, lambda a, b: (drawn[a:b] & ~low) | np.arange(a, b, dtype=np.uint64))
+    packed = drawn & ~low
+    for a, b in blocks(len(packed)):
+        packed[a:b] |= np.arange(a, b, dtype=np.uint64)
     packed.sort()
     # Neighbours that are equal above the index may be in the wrong order: they are sorted again, by their whole keys.
     unsure = [np.empty(0, np.int64)]
@@ -140,6 +169,6 @@ def document_order(
             last - first, seed=seed, epoch=epoch, purpose=Purpose.DOCUMENT_ORDER, first=first, arrays=arrays
         )
         for a, b in blocks(last - first):
-            lying = places[a:b] + first
+            lying = places[a:b].astype(np.int64) + first
             out[first + a : first + b] = lying if isinstance(order, int) else order[lying]
     return out

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from packtool.planning.arrays import Arrays
 from packtool.planning.shuffling.permutation import Purpose, keys, order_by, permutation
 
 
@@ -30,6 +31,18 @@ def test_keys_far_into_the_stream() -> None:
 def test_order_by_is_a_stable_sort(drawn: list[int], shift: int) -> None:
     some = np.array(drawn, np.uint64) << np.uint64(shift)
     np.testing.assert_array_equal(order_by(some), np.argsort(some, kind="stable"))
+
+
+@given(atoms=st.integers(0, 300), at_once=st.integers(1, 400), first=st.integers(0, 9), seed=st.integers(0, 1 << 63))
+def test_a_permutation_does_not_depend_on_how_many_are_sorted_at_a_time(
+    atoms: int, at_once: int, first: int, seed: int
+) -> None:
+    arrays = Arrays()
+    arrays.sorted_at_once = at_once
+    drawn = permutation(atoms, seed=seed, first=first, arrays=arrays)
+    expected = np.argsort(keys(seed, Purpose.ATOM_ORDER, 0, first, atoms), kind="stable")
+    np.testing.assert_array_equal(drawn, expected)
+    assert drawn.dtype == np.uint32
 
 
 def test_every_seed_epoch_and_purpose_draws_its_own_keys() -> None:

@@ -1,0 +1,77 @@
+"""Large orders are files of a cache, which all processes of a machine map; whoever needs one first makes it.
+
+Ranks of one machine, and their workers, read the same rows in the same order. An order depends on numbers alone, which
+are the name of its file.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from packtool.places.cached import Cache
+from packtool.planning.plan import Ints, index_type
+from packtool.planning.shuffling.atom import AtomShuffle, reorder
+from packtool.support.mapped import ArrayFile
+from packtool.writing.array_files import FileArrays
+
+LARGE = 1 << 20
+"""Atoms from which an order is worth a file."""
+_KEPT_BYTES = 8 << 30  # of orders; those used longest ago go
+_SORTED_AT_ONCE = 12_000_000  # a quarter of a gigabyte
+
+
+def shared_order(drawn: AtomShuffle, directory: Path | None) -> Ints:
+    """Return the stored atom at each place of an order: (atoms), a read-only map of a file if there are many.
+
+    Args:
+        directory: of the files; None to make the order in memory. So it is made, too, where no file can be written.
+    """
+    if directory is None or drawn.atoms < LARGE:
+        return drawn.order()
+    kind: np.dtype[Any] = np.dtype(index_type(drawn.atoms))
+    cache = Cache(directory, _KEPT_BYTES)
+
+    def fill(out: BinaryIO) -> None:
+        with TemporaryDirectory(prefix="order.", dir=cache.directory) as work:
+            arrays = _NamelessArrays(Path(work), _SORTED_AT_ONCE)
+            order = replace(drawn, stored=None).order(arrays)
+            if drawn.stored is not None:  # every epoch of the dataset needs it, so it has a file, too
+                order = reorder(shared_order(drawn.stored, directory), order, arrays)
+            order.tofile(out)
+
+    try:
+        while True:
+            file = cache.made(_name(drawn), lambda: drawn.atoms * kind.itemsize, fill)
+            with suppress(FileNotFoundError):  # it was removed in the meantime to make room
+                return ArrayFile(file, kind, (drawn.atoms,)).open()
+    except OSError:
+        return drawn.order()
+
+
+def _name(drawn: AtomShuffle) -> str:
+    """Return the name of the file of an order: all the numbers that it depends on.
+
+    >>> _name(AtomShuffle(9, 0, 42, 1, AtomShuffle(9, 0, 42, 0)))
+    '9-0-42-1-from-42-0'
+    """
+    name = f"{drawn.atoms}-{drawn.first}-{drawn.seed}-{drawn.epoch}"
+    if drawn.stored is None:
+        return name
+    return f"{name}-from-{drawn.stored.seed}-{drawn.stored.epoch}"
+
+
+class _NamelessArrays(FileArrays):
+    """Arrays in files that lose their names at once, so that nothing is left of them however the process ends."""
+
+    def empty(self, count: int, dtype: Any) -> np.ndarray[Any, Any]:
+        array = super().empty(count, dtype)
+        file = ArrayFile.of(array)
+        if file is not None:
+            file.path.unlink()
+        return array
