@@ -64,7 +64,12 @@ def _text(value: Any) -> str:
 
 
 def _text_or_id(value: Any) -> str | int:
-    if isinstance(value, str | int) and not isinstance(value, bool):
+    """Parse a text, or a number that 63 bits hold; digits alone are one."""
+    if isinstance(value, str):
+        if value.isdecimal():
+            _from(0)(value)
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and value < 1 << 63:
         return value
     raise ValueError(value)
 
@@ -479,7 +484,7 @@ OBJECT = Kind('a JSON object, such as {"enable_thinking": false}', "JSON", dict[
 TEXT = Kind("a string", "TEXT", str, _text)
 LOCATION = Kind("a string", "TEXT", str, _place)
 """A name, a path or a URL."""
-TEXT_OR_ID = Kind("a string or a whole number", "TEXT|ID", int | str, _text_or_id)
+TEXT_OR_ID = Kind("a string or an id below 2^63", "TEXT|ID", int | str, _text_or_id)
 WEIGHTS = Kind(
     'a table, such as {web = "1x", wiki = "3x"}, or a list of strings, such as web=1x,wiki=3x',
     "NAME=WEIGHT,...",
