@@ -6,11 +6,10 @@ python scripts/page_tables.py docs
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from packtool.exchange import FORMATS
-from packtool.formats.fields import ANSWERS, KINDS, KNOWN, REASONING, SYSTEM, TOOLS
 from packtool.options.declare import declared
 from packtool.options.names import EXPORTS, IMPORTS, STRATEGIES
 from packtool.options.plans import PackOptions
@@ -46,32 +45,8 @@ def strategy_options() -> str:
     return "\n".join(lines) + "\n"
 
 
-def names_of_fields() -> str:
-    """Return the names of prompts with those of their answers, and of the fields beside a conversation."""
-    lines = ["| a prompt | after it | its answer |", "|---|---|---|"]
-    for known in KNOWN:
-        lines.append(f"| `{known.prompt}` | {_code(known.after)} | {_code(known.answers)} |")
-    lines += ["", "| beside a conversation | is |", "|---|---|"]
-    for names, meaning in BESIDE:
-        lines.append(f"| {_code(names)} | {meaning} |")
-    return "\n".join(lines) + "\n"
-
-
-def _code(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
-
-
-BESIDE = (
-    (ANSWERS, "the answer to messages that end with a question"),
-    (SYSTEM, "a text that becomes the first message; another field by `--system`"),
-    (REASONING, "the reasoning before the answer; another field by `--reasoning-field`"),
-    (KINDS["history"], "what comes before a prompt; another field by `--history`"),
-    (TOOLS, "JSON schemas of tools, as a list or in a string"),
-)
-"""Names of fields beside a conversation, and what the field holds."""
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "coming-from.md": ("formats", formats),
-    "conversations.md": ("names of fields", names_of_fields),
     "strategies.md": ("options of strategies", strategy_options),
 }
 """The markers of each page's table, and what makes the table."""

@@ -46,7 +46,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 RANK = """
 import sys
 from packtool.torch import Loader
-loader = Loader("rows", batch_size=8)
+loader = Loader("rows", batch_size=2)
 print("ids", [int(i) for batch in loader for i in batch["input_ids"][:, 0]])
 """
 

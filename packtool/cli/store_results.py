@@ -27,8 +27,8 @@ def show_store(result: TokenizeResult, terminal: Terminal) -> None:
 
 def _store_lines(result: TokenizeResult) -> list[str]:
     from packtool.commands.path_info import length_to_try
+    from packtool.formats.made_by import is_default
     from packtool.formats.token_store import TokenStore
-    from packtool.outputs.tokenizer_files import is_default
 
     manifest = TokenStore(result.path).manifest
     tokenizer = manifest.tokenizer
@@ -81,8 +81,7 @@ def text_lines(manifest: StoreManifest, run: Mapping[str, Any]) -> list[str]:
     if "reasoning_conversations" in counts:
         done = {"mask": "masked", "drop": "dropped"}[manifest.options["reasoning"]]
         of = f"{counts['reasoning_conversations']:,} of {plural(counts['conversations'], 'conversation')}"
-        others = f"{counts['other_reasoning_conversations']:,} hold what looks like reasoning in another form"
-        lines.append(f"reasoning {done} in {of}; {others}")
+        lines.append(f"reasoning {done} in {of}")
     if "hidden_reasoning_messages" in counts:
         hidden = plural(counts["hidden_reasoning_messages"], "message")
         lines.append(f"the chat template leaves out the reasoning of {hidden}: earlier answers lose theirs, or all do")
@@ -103,11 +102,9 @@ def text_lines(manifest: StoreManifest, run: Mapping[str, Any]) -> list[str]:
 
 def _input_lines(counts: Mapping[str, int], options: Mapping[str, Any]) -> list[str]:
     """Say what was odd about the input, and which of its fields were taken."""
-    from packtool.text.corpus.read_fields import ReadFields
+    from packtool.text.corpus.read_fields import recorded_lines
 
-    lines = []
-    if "read" in options:
-        lines.append(f"of the first record, {ReadFields(options['read'], tuple(options['not_read'])).shown()}")
+    lines = recorded_lines(options)
     for name, has in (("own_eos", "ended with EOS"), ("own_bos", "began with BOS")):
         if name in counts:
             lines.append(f"{plural(counts[name], 'text')} {has} already: no second one was added")

@@ -84,7 +84,8 @@ def import_(options: ImportArguments) -> ImportResult:
     key = key_of("import", recorded, info, identity)
     with open_output(place_of(options.output), "import", options, key=key, inputs=[*inputs, *every]) as place:
         if place.preview:
-            require_readable(files[0], chosen, read)
+            for file in files:
+                require_readable(file, chosen, read)
             known = {"files": len(files), "bytes": sum(size for _, size, _ in identity)}
             return ImportResult.previewed(place, options, known)
         if place.finished:

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from packtool.commands.made_by import command_again, excluded_by, tokenizer_named
 from packtool.commands.path_info import Info, free_name, length_to_try
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
+from packtool.formats.made_by import command_again, describe_tokenizer, excluded_by, tokenizer_named
 from packtool.formats.names import UNFINISHED
 from packtool.formats.schema import (
     ExportManifest,
@@ -31,7 +31,6 @@ from packtool.options.arguments import as_recorded_by, command_line
 from packtool.options.commands import WRITING
 from packtool.outputs.claim import look
 from packtool.outputs.output import State
-from packtool.outputs.tokenizer_files import describe_tokenizer
 from packtool.places.place import Place
 from packtool.planning.metrics.ratios import ratio
 from packtool.report.choice_words import choice_in_words, left_out_of
@@ -124,7 +123,10 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
     gone = _gone(place, manifest)
     if gone:
         known["rows gathered from"] = gone
-    if missing or gone:
+    if gone and not missing:
+        elsewhere = f"packtool materialize {quoted} -o {free_name('packed')} --store STORE"
+        return Info(place.shown, kind, "incomplete", known, next=[elsewhere])
+    if missing:
         return Info(place.shown, kind, "damaged", known, missing, next=[f"packtool verify {quoted}"])
     return Info(place.shown, kind, "whole", known, next=following)
 
@@ -144,11 +146,8 @@ def _gone(place: Place, manifest: Manifest) -> str:
 
 
 def _of_store(place: Place, manifest: StoreManifest) -> dict[str, Any]:
-    fields = None
-    if "read" in manifest.options:
-        from packtool.text.corpus.read_fields import ReadFields  # with the room of texts, that others do without
+    from packtool.text.corpus.read_fields import recorded_lines  # with the room of texts, that others do without
 
-        fields = ReadFields(manifest.options["read"], tuple(manifest.options["not_read"])).shown()
     return {
         "documents": manifest.counts["documents"],
         "tokens": manifest.counts["tokens"],
@@ -157,7 +156,7 @@ def _of_store(place: Place, manifest: StoreManifest) -> dict[str, Any]:
         "EOS": f"{manifest.tokenizer.eos_token} ({manifest.tokenizer.eos_id})",
         "vocabulary": manifest.tokenizer.vocab_size,
         "rearranged": _rearranged(manifest),
-        "first record": fields,
+        "records": "; ".join(recorded_lines(manifest.options)) or None,
         "left out": texts_left_out(manifest.counts) or None,
     }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from packtool.commands.result import StoreResult
 from packtool.engines import Engine, engine_for
-from packtool.errors import DataError
+from packtool.errors import DataError, UsageError
 from packtool.formats.known import IDS, TEXTS, KnownDataset, Lookup
 from packtool.formats.schema import StoreManifest
 from packtool.options.signature import takes
@@ -21,11 +21,12 @@ from packtool.support.clock import Clock
 from packtool.support.sizes import show_bytes
 from packtool.support.temporary import discard_runs
 from packtool.text.corpus.blocks import plan
-from packtool.text.corpus.discover import STDIN
 from packtool.text.corpus.find import Texts, find_texts
 from packtool.text.corpus.formats import FORMATS
+from packtool.text.corpus.once import STDIN
+from packtool.text.corpus.read_fields import recorded_lines
 from packtool.text.corpus.records import shown
-from packtool.text.tokenizing.job import finish, run_blocks, warn_of_columns
+from packtool.text.tokenizing.job import finish, require_found, run_blocks, warn_of_columns
 from packtool.text.tokenizing.recipe import StoreRecipe
 from packtool.text.tokenizing.tokenizer import Tokenizer, load
 from packtool.warnings import PacktoolWarning
@@ -37,14 +38,23 @@ _MOST_TEXT = 1 << 25  # bytes of the largest text file, which is one document, t
 class TokenizeResult(StoreResult):
     """The result of `tokenize`."""
 
+    @property
+    def read(self) -> list[str]:
+        """What was read of records and what was not: a line for each layout of conversations, else one.
+
+        >>> TokenizeResult(path="store", run={"read": "text", "not_read": ["id"]}).read
+        ['read: text; not read: id']
+        """
+        return recorded_lines(self.run)
+
 
 @takes(TokenizeArguments)
 def tokenize(options: TokenizeArguments) -> TokenizeResult:
     """Tokenize text files, or records that a program has, into a token store.
 
-    A string or a list of strings names files. Any other iterable gives the records themselves: an iterator of texts,
-    mappings with the fields, a `Dataset` or `IterableDataset` of Hugging Face. Records are read once, in order, and
-    numbered from 1.
+    A string or a list of strings names files. A table of pandas, polars, pyarrow or DuckDB is read as a file of Arrow.
+    Any other iterable gives the records themselves: texts, mappings with the fields, a `Dataset` or `IterableDataset`
+    of Hugging Face. Records are read once, in order, and numbered from 1.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -66,7 +76,7 @@ def makes(options: TokenizeArguments, look: Lookup) -> KnownDataset:
     """Check the files and the tokenizer; return what is known of the store that is made with them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PacktoolWarning)  # tokenizing says it
-        texts = find_texts(options)
+        texts = find_texts(options, streams=False)
         tokenizer = load(options, texts.kind, texts.most_bytes)
         recipe = StoreRecipe.of(options, texts, tokenizer)
     return KnownDataset(
@@ -89,7 +99,7 @@ def tokenized(options: TokenizeArguments, engine: Engine, *, called: str) -> Tok
     tokenizer = load(options, texts.kind, texts.most_bytes)
     recipe = StoreRecipe.of(options, texts, tokenizer)
     if not options.dry_run or STDIN in options.names:
-        texts = texts.begun(options.format)  # a pipe that can't be read is refused before anything is made
+        texts.begin()  # a pipe that can't be read is refused before anything is made
     place = place_of(options.output)
     with open_output(place, "tokenize", options, key=recipe.key, inputs=texts.locations) as out:
         if out.preview:
@@ -116,11 +126,16 @@ def _preview(
     from packtool.text.tokenizing.estimate import estimate  # only a dry run needs it
 
     # It copies nothing here: inputs that can be read only once are not estimated.
-    files = texts.stored(Path(), options.format, from_anywhere=False)
+    files = texts.stored(Path(), from_anywhere=False)
     try:
         estimated = estimate(recipe, tokenizer, files, fall_back=options.encoder == "auto")
     except DataError as error:  # it is what a run would stop at, but the rest of the answer holds
         unknown = f"a run would stop at {error.typed()}"
+        return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown, read=read)
+    try:
+        require_found(recipe, estimated.counts, files)
+    except UsageError as error:
+        unknown = f"a run would stop, unless a record that was not looked at has it: {error.typed()}"
         return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown, read=read)
     warn_of_columns(estimated.counts, files)
     written = {"tokens": estimated.tokens, "documents": estimated.documents, "bytes": estimated.bytes}

@@ -190,7 +190,7 @@ class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def conversations(self) -> bool:
         """Whether its documents are conversations."""
-        return "conversations" in self.options
+        return "train_on" in self.options
 
     @property
     def part(self) -> StorePart | None:

@@ -45,14 +45,11 @@ from packtool.options.shared import (
 from packtool.support.sizes import parse_bytes
 
 ReasoningUse = Literal["train", "mask", "drop"]
-AUTO = "auto"
-"""The field of conversations, where it is one of the usual names."""
+TEXT_FIELD = "text"
+"""The field of texts that is read where no option names one."""
 _OF_CONVERSATIONS = Only(("conversations",), "name the field of conversations with --conversations")
 _conversation = partial(Option, group="Conversations", only=_OF_CONVERSATIONS)
 _prompted = partial(Option, group="Conversations", excludes=Excludes(("text_field", "ids_field", "conversations")))
-_beside_prompt = partial(
-    Option, FIELD, group="Conversations", needs=Needs("prompt", "name the fields of the prompt with --prompt")
-)
 _field = partial(Option, FIELD, group="Input", recorded=True)
 
 
@@ -64,22 +61,20 @@ class ConversationOptions:
         str | None,
         Option(
             FIELD,
-            "Field or column with conversations; auto for messages, conversations, or prompt and completion, whichever "
-            "a record has.",
+            "Field or column with conversations, as lists of messages.",
             "Conversations",
-            metavar="FIELD|auto",
-            default="auto, if the first record has these and no text",
+            default="messages, conversations or conversation, where a record has one of them",
         ),
     ] = None
     message_fields: Annotated[
         Sequence[str],
         Option(
             FIELDS,
-            "Who speaks, and what, in each message of --conversations: two fields, such as speaker,text or "
-            "author.name,body.",
+            "Who speaks, and what, in each message of --conversations, and perhaps whether it trains: fields such as "
+            "speaker,text or role,content,loss.",
             "Conversations",
-            metavar="SENDER,TEXT",
-            default="role,content and other usual names",
+            metavar="SENDER,TEXT[,TRAIN]",
+            default="role,content or from,value",
             needs=Needs("conversations", "name the field of the messages with --conversations"),
         ),
     ] = ()
@@ -87,8 +82,8 @@ class ConversationOptions:
         str | None,
         _conversation(
             FIELD,
-            "Field or column with the assistant's reasoning before the answer.",
-            default="reasoning_content, thinking, cot and other known names, beside an answer",
+            "Field or column with the assistant's reasoning before an answer.",
+            default="reasoning_content",
         ),
     ] = None
     prompt: Annotated[
@@ -96,30 +91,38 @@ class ConversationOptions:
         _prompted(
             FIELDS,
             "Fields or columns with the prompt, joined with a newline where they are not empty.",
-            default="by well-known names, if the first record has no text and no conversation",
+            default="instruction (with input or context), prompt, question, query, problem or input",
+            needs=Needs("completion", "name the field of the answer with --completion"),
         ),
     ] = ()
     completion: Annotated[
         str | None,
         _prompted(
             FIELD,
-            "Field or column with the answer. Of it and --prompt one is enough where the other has a well-known name.",
-            default="as for --prompt",
+            "Field or column with the answer.",
+            default="completion, response, answer, solution, generated_solution or output",
+            needs=Needs("prompt", "name the fields of the prompt with --prompt"),
         ),
     ] = None
     system: Annotated[
         str | None,
-        _beside_prompt(
-            "Field or column with the text of the system, before a --prompt.",
-            default="system, system_prompt and other known names",
+        _conversation(
+            FIELD,
+            "Field or column with the text of the system, before the first message.",
+            default="system or system_prompt",
         ),
     ] = None
     history: Annotated[
         str | None,
-        _beside_prompt(
-            "Field or column with what comes before a --prompt: messages, or a list of [question, answer] pairs.",
-            default="history or chat_history, where it is a list",
+        _conversation(
+            FIELD,
+            "Field or column with what comes before a prompt: messages, or a list of [question, answer] pairs.",
+            default="history",
         ),
+    ] = None
+    tools: Annotated[
+        str | None,
+        _conversation(FIELD, "Field or column with JSON schemas of tools.", default="tools"),
     ] = None
     chat_template: Annotated[
         str | Path | None,
@@ -250,13 +253,14 @@ class TokenizeArguments(ConversationOptions, FimOptions, Writing, Working):
     tokenizer: TokenizerOption = None
     revision: Revision = None
     text_field: Annotated[
-        str,
+        str | None,
         _field(
             "Field or column with the text; a.b is the field b of an object a, and a[0] the first of a list. Several, "
             "such as title,body, are joined with a blank line.",
+            default="text",
             excludes=Excludes(("ids_field", "conversations"), code="option-not-taken"),
         ),
-    ] = "text"
+    ] = None
     ids_field: Annotated[
         str | None,
         _field("Field or column with lists of token ids, to store as they are.", excludes=Excludes(("conversations",))),

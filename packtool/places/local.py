@@ -28,6 +28,8 @@ from packtool.support.naming import naming
 BLOCK_BYTES = 1 << 22
 PARTIAL = ".partial"
 """Suffix of a file that is still being written."""
+_NOT_OFFERED = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF)
+"""What file systems answer that can't make the names in a directory durable."""
 READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -257,13 +259,18 @@ def create_file(path: Path) -> int:
         return os.open(path, flags, 0o666)
 
 
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable."""
+def sync_directory(path: Path) -> bool:
+    """Make the names in a directory durable, and return whether its file system can: not all of FUSE and SMB do."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NOT_OFFERED:
+            raise
+        return False
     finally:
         os.close(handle)
+    return True
 
 
 def remove_tree(path: Path) -> None:

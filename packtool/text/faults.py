@@ -11,6 +11,10 @@ REASONS = {
     "invalid-utf8": "convert the text, for example with iconv -f latin1 -t utf-8",
     "lone-surrogate": "fix the record",
     "missing-text": "name the field with --text-field or --conversations, or the fields with --prompt and --completion",
+    "unclear-fields": "say which is meant",
+    "preference-pairs": "name the answer that is to train",
+    "unread-layout": "name the fields",
+    "marks-beside": "name the conversation with --conversations",
     "bad-field": "name another field",
     "bad-ids": "name the field of ids and the tokenizer that made them",
     "bad-conversation": "fix the conversation",
@@ -22,6 +26,8 @@ REASONS = {
     "special-token": "remove it, or give --special-tokens=text to encode it as plain text",
 }
 """Codes of faults, with what to do about each where nothing better is known."""
+CONTRACT = ("unclear-fields", "preference-pairs", "unread-layout", "marks-beside")
+"""Codes of records that are refused by the names of their fields; what is wrong follows after what names the record."""
 
 
 class Fault(Exception):  # noqa: N818 - it is kept and told as often as it is raised

@@ -87,17 +87,6 @@ def test_conversations_of_every_kind_are_found(tmp_path: Path, model: Path) -> N
         assert trained(tmp_path / filters) == EXPECTED
 
 
-def test_a_text_comes_before_a_conversation(tmp_path: Path, model: Path) -> None:
-    given = lines(tmp_path / "a.jsonl", {"text": "plain", **TALKS[0]})
-    message = "the first record has 'text' and 'messages': the text is read"
-    for each in (given, [{"text": "plain", **TALKS[0]}], iter([{"text": "plain", **TALKS[0]}])):
-        with pytest.warns(PacktoolWarning, match=message):
-            packtool.tokenize(each, tmp_path / "s", tokenizer=model, workers=1, overwrite=True)
-        assert TokenStore(tmp_path / "s").loss is None
-    packtool.tokenize(given, tmp_path / "t", tokenizer=model, conversations="auto", workers=1)
-    assert trained(tmp_path / "t") == EXPECTED[:1]
-
-
 def test_eos_of_the_template_is_that_of_the_store(tmp_path: Path, model: Path) -> None:
     """The template stays with it."""
     (tmp_path / "t.jinja").write_text(ENDING)
@@ -207,7 +196,7 @@ def test_a_template_at_fault_is_not_to_be_skipped(tmp_path: Path, model: Path, s
 BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"messages": [{"role": "user", "value": "x"}]}, "bad-conversation", "the content of message 1 is missing; its fi"),
     ({"messages": [{"role": "user", "content": "x"}]}, "nothing-trains", "nothing trains: no message of the assistant"),
-    ({"text": "x"}, "missing-text", "no conversation: neither messages, conversations, nor prompt and completion"),
+    ({"text": "x"}, "missing-text", "no conversation; there are text (read as jsonl)"),
     ({"prompt": "\ud800", "completion": "x"}, "lone-surrogate", "lone surrogate"),
 ]
 
@@ -265,11 +254,9 @@ def test_options_of_conversations_need_some(tmp_path: Path, model: Path) -> None
         packtool.tokenize([{"text": "x"}], tmp_path / "s", tokenizer=model, train_on="last")
     bare = tmp_path / "bare.jsonl"
     bare.write_text(json.dumps(TALKS[0]["messages"]) + "\n")
-    said = r"bare\.jsonl: the first record has no field 'text', and no conversation that is known: it has role"
+    said = r"bare\.jsonl: the first record has neither 'text' nor a conversation under the usual names: it has role"
     with pytest.raises(PacktoolError, match=said):
         packtool.tokenize(bare, tmp_path / "s", tokenizer=model, train_on="last")
-    with pytest.raises(PacktoolError, match=r'has no effect on texts: a pipe .*give conversations="auto"'):
-        packtool.tokenize("-", tmp_path / "s", tokenizer=model, train_on="last")
 
 
 def test_stats_says_what_conversations_need(tmp_path: Path) -> None:
@@ -284,7 +271,9 @@ def test_stats_says_what_conversations_need(tmp_path: Path) -> None:
 
 def test_a_field_of_text_that_is_named_is_what_is_read(tmp_path: Path, model: Path) -> None:
     source, place = lines(tmp_path / "a.jsonl", *TALKS), tmp_path / "o"
-    with pytest.raises(PacktoolError, match=r"a\.jsonl:1: no text field 'body'; there are messages; to read it, perh"):
+    with pytest.raises(
+        PacktoolError, match=r"a\.jsonl:1: no text field 'body'; there are messages .read as jsonl.. Name"
+    ):
         packtool.tokenize(source, place, tokenizer=model, text_field="body")
     assert packtool.stats(source, tokenizer=model).sources[0].trained_tokens > 0
     with (
@@ -343,21 +332,16 @@ THOUGHTS = [
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_reasoning_and_calls_are_counted_and_other_forms_named(tmp_path: Path, model: Path, workers: int) -> None:
+def test_reasoning_and_calls_are_counted(tmp_path: Path, model: Path, workers: int) -> None:
     lines(tmp_path / "a.jsonl", *[TALKS[0]] * 3)
     given = lines(tmp_path / "b.jsonl", TALKS[0], {"messages": []}, *THOUGHTS)
     options: dict[str, Any] = {"tokenizer": model, "workers": workers, "on_error": "skip", "reasoning": "mask"}
     with pytest.warns(PacktoolWarning) as caught:
         result = packtool.tokenize([tmp_path / "a.jsonl", given], tmp_path / "s", tool_calls="mask", **options)
-    said = {warning.message.code: warning.message.what for warning in caught}  # type: ignore[union-attr]
-    assert said["other-reasoning"] == (
-        "1 conversation of 9 holds what looks like reasoning in a form that is not read: first '<thought>' in b.jsonl:5"
-    )
-    spelled = "the content of 1 message spells a call of a tool, which --tool-calls does not parse"
-    assert said["tool-calls-in-text"] == spelled
+    said = [warning.message.what for warning in caught]  # type: ignore[union-attr]
+    assert "--tool-calls=mask found none in 9 conversations" in said
     counts = result.counts
     assert (counts["conversations"], counts["reasoning_conversations"]) == (9, 2)
-    assert (counts["other_reasoning_conversations"], counts["spelled_tool_calls"]) == (1, 1)
     with pytest.warns(PacktoolWarning, match=r'reasoning="mask" found none in 3 conversations'):
         packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "none", **options)
     options = {"tokenizer": model, "workers": workers, "reasoning": "drop", "reasoning_tags": "<thought>,</thought>"}
@@ -372,16 +356,15 @@ def test_reasoning_and_calls_are_counted_and_other_forms_named(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_field_that_may_be_a_mark_is_named_once(tmp_path: Path, model: Path, workers: int) -> None:
+def test_a_field_of_messages_that_nothing_reads_is_named_once(tmp_path: Path, model: Path, workers: int) -> None:
     lines(tmp_path / "a.jsonl", *[TALKS[0]] * 3)
     talk = [TURNS["messages"][0], {**TURNS["messages"][1], "hidden": True}]
     given = lines(tmp_path / "b.jsonl", TALKS[0], *[{"messages": talk}] * 3)
-    with pytest.warns(PacktoolWarning) as caught:
-        packtool.tokenize([tmp_path / "a.jsonl", given], tmp_path / "s", tokenizer=model, workers=workers)
-    (said,) = [str(warning.message) for warning in caught]
-    assert "nothing reads hidden of a message (3 conversations)" in said
+    result = packtool.tokenize([tmp_path / "a.jsonl", given], tmp_path / "s", tokenizer=model, workers=workers)
+    assert result.read == ["read: messages; not read: hidden of a message (of 3 conversations)"]
     (tmp_path / "t.jinja").write_text(TEMPLATE + "{{ messages[0].hidden if false }}")
-    packtool.tokenize(given, tmp_path / "t", tokenizer=model, chat_template=tmp_path / "t.jinja", workers=workers)
+    asking: dict[str, Any] = {"tokenizer": model, "chat_template": tmp_path / "t.jinja"}
+    assert packtool.tokenize(given, tmp_path / "t", workers=workers, **asking).read == ["read: messages"]
 
 
 TURN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% if m.role == 'assistant' %}<|endoftext|>{% endif %}"

@@ -29,12 +29,12 @@ import trl
 from transformers import PreTrainedTokenizerFast
 
 from packtool.text.conversations.ends import Ends
-from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.spans import documents_of
 from packtool.text.conversations.template import ChatTemplate, literals
 from packtool.text.faults import Fault
 from packtool.text.tokenizing.conversations import PlainText, token_mask
 from tests.text.conversations.fuzz import conversation
+from tests.text.conversations.talks import talk_of
 
 NOW = datetime(2026, 1, 2, 3, 4, 5)
 REFUSALS = {"takes content in parts alone": "for_parts", "does not show a": "not_shown"}
@@ -70,7 +70,7 @@ def rendered(tokenizer: Any, conversations: int, draw: random.Random) -> Counter
         counts["templates"] += 1
         for number in range(conversations):
             given = conversation(draw, ("plain", "system", "tools", "reasoning")[number % 4])
-            found = conversation_of(given)
+            found = talk_of(given)
             prompt = number % 5 == 0
             expected = given_to(tokenizer, given, source, tokenize=False, add_generation_prompt=prompt)
             try:
@@ -108,7 +108,7 @@ def sanitized(tokenizer: Any, conversations: int, draw: random.Random) -> Counte
         for _ in range(conversations):
             given = conversation(draw)
             expected = given_to(tokenizer, given, source, sanitize_control_tokens=True, return_dict=True)
-            talk = conversation_of(given)
+            talk = talk_of(given)
             try:
                 made = template.render(talk.messages, talk.tools)
             except Fault as error:

@@ -6,13 +6,16 @@ import errno
 import fcntl
 import os
 import re
+import stat
 from pathlib import Path
 
 import pytest
 
+import packtool
 from packtool.errors import DataError
 from packtool.outputs import lock
 from packtool.warnings import PacktoolWarning
+from tests.making import write_records
 from tests.outputs.cases import STORE, begin, finish, names
 
 
@@ -50,6 +53,35 @@ def test_file_systems_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     who = rf"in particular packtool tokenize \(process {os.getpid()} on .*, since .*\)"
     with pytest.warns(PacktoolWarning, match=who):
         begin(tmp_path / "o", resume=True)
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP, errno.EBADF])
+def test_file_systems_that_do_not_sync_directories(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Said once by a command, whatever it writes; an error of the disk is one."""
+    synced = os.fsync
+
+    def refuse(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(number, os.strerror(number))
+        synced(handle)
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    file = write_records(tmp_path / "a.jsonl", [{"text": "a"}])
+    options = {"strategy": "concat", "sequence_length": 8}
+    for run in (
+        lambda: packtool.tokenize(file, tmp_path / "store"),
+        lambda: packtool.pack(tmp_path / "store", tmp_path / "rows", **options),
+        lambda: packtool.shuffle(tmp_path / "rows", tmp_path / "shuffled", epoch=1),
+        lambda: packtool.export(tmp_path / "rows", tmp_path / "exported", format="parquet"),
+    ):
+        with pytest.warns(PacktoolWarning) as said:
+            run()
+        assert [warning.message.code for warning in said] == ["no-directory-sync"]  # type: ignore[union-attr]
+    number = errno.EIO
+    with pytest.raises(DataError, match="Input/output error"):
+        packtool.tokenize(file, tmp_path / "another")
 
 
 def test_its_file_says_in_a_line_who_holds_it(tmp_path: Path) -> None:

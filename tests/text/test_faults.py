@@ -75,7 +75,7 @@ def test_columns_of_what_can_be_used_are_kept_beside_what_cannot(
     inputs = [tmp_path / name, tmp_path / "good.jsonl"]
     usable = name in WITHOUT_ID and "columns" in options
     with nullcontext() if usable else pytest.warns(PacktoolWarning, match="1 record could not be used"):
-        run(inputs, tmp_path / "s", on_error=on_error, max_record_bytes=1_000_000, **options)
+        run(inputs, tmp_path / "s", text_field="text", on_error=on_error, max_record_bytes=1_000_000, **options)
     store = TokenStore(tmp_path / "s")
     ids = store.column("id").to_pylist()
     assert len(ids) == store.documents

@@ -40,6 +40,7 @@ def _batches(path: Path, options: ReadOptions) -> Iterator[pa.RecordBatch]:
 
 FORMAT = Format(
     name="parquet",
+    largest_vocab=1 << 31,
     readers="Transformers Trainer, TRL, Axolotl, verl",
     summary="Parquet: `input_ids`; of rows also `position_ids`, `seq_lengths` and `labels`",
     files="*.parquet",

@@ -1,14 +1,16 @@
-"""Render the messages of a conversation, with contents in the form that the template takes: strings, or parts."""
+"""Render the messages of a conversation, in the form that the template takes."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import takewhile
 from operator import itemgetter
 from typing import Any
 
 from packtool.text.conversations.conversation import Conversation
-from packtool.text.conversations.shown import Unshown, left_out
+from packtool.text.conversations.message import REASONING
+from packtool.text.conversations.shown import Unshown, shown_by
 from packtool.text.conversations.template import ChatTemplate, Rendered
 from packtool.text.faults import Fault, unsuited
 
@@ -24,63 +26,74 @@ def render_messages(
 def rendered(conversation: Conversation, template: ChatTemplate) -> tuple[Conversation, Rendered]:
     """Render all messages; return the conversation in the form that the template takes, and its rendering.
 
-    A template for strings fails at a content in parts, or leaves it out, or writes the list as Python does. It may also
-    fail at a message that calls tools and has no content, as OpenAI writes them. Then it is given strings.
+    That is the first form that the template shows with its reasoning, else the first that it shows without.
 
     Raises:
-        Fault: the conversation can't be rendered, or the template leaves out some of it in either form.
+        Fault: the conversation can't be rendered, or the template leaves out some of it in every form.
     """
-    forms = [conversation]
-    strings = tuple(map(_in_strings, conversation.messages))
-    if strings != conversation.messages:
-        forms.append(replace(conversation, messages=strings))
     fault: Fault | None = None
-    for form in forms:
-        try:
-            whole = render_messages(form, template)
-        except Fault as error:
-            fault = error
-            continue
-        missing = left_out(form, template)
-        if missing is None:
-            return form, whole
-        fault = _fault(missing, form, template)
-        if missing.content != "parts":
-            break
+    without_thoughts: tuple[Conversation, Rendered] | None = None
+    for form in _forms(conversation):
+        shown = shown_by(template, form)
+        if shown.missing is not None:
+            fault = fault or _fault(shown.missing)
+        elif shown.thoughts or without_thoughts is None:
+            try:
+                whole = render_messages(form, template)
+            except Fault as error:
+                fault = fault or error
+                continue
+            if shown.thoughts:
+                return form, whole
+            without_thoughts = form, whole
+    if without_thoughts is not None:
+        return without_thoughts
     assert fault is not None  # there is one form at least
     raise fault
 
 
-def _fault(missing: Unshown, conversation: Conversation, template: ChatTemplate) -> Fault:
-    """Return the error for what a template leaves out, with the form that it takes, if it takes another."""
-    if missing.content == "parts":
-        what = f"the chat template takes no content in parts, as {missing.what.removeprefix('the content of ')} has it"
-        return unsuited(what, "join them to one string")
-    if missing.content and _takes_parts(conversation, template):
-        what = "the chat template takes content in parts alone"
-        return unsuited(what, 'write it as [{"type": "text", "text": "…"}]')
+def _fault(missing: Unshown) -> Fault:
+    """Return the error for what a template leaves out."""
     remedy = "give another template with --chat-template"
     if missing.of_tools:
         remedy = f"give --tool-calls=drop, which leaves out tools, calls and their results, or {remedy[5:]}"
     return unsuited(f"the chat template does not show {missing.what}", remedy)
 
 
-def _takes_parts(conversation: Conversation, template: ChatTemplate) -> bool:
-    """Return whether a template shows a conversation if its contents are in parts.
+def _forms(conversation: Conversation) -> Iterator[Conversation]:
+    """Yield a conversation as it is, and in each other form that a template may take.
 
-    Templates of models that see images loop over the parts, and a string has no parts.
+    Some templates fail at a message without a content, take several parts for none, join the JSON of arguments to
+    texts, or look for texts and thoughts in parts alone, as those of models that see images do.
     """
-    in_parts = replace(conversation, messages=tuple(map(_in_parts, conversation.messages)))
-    try:
-        render_messages(in_parts, template)
-    except Fault:
-        return False
-    return left_out(in_parts, template) is None
+    yield conversation
+    seen = [conversation.messages]
+    for arguments in (dict, _with_json):
+        for contents in (dict, _in_strings, _in_parts):
+            messages = tuple(contents(arguments(message)) for message in conversation.messages)
+            if messages not in seen:
+                seen.append(messages)
+                yield replace(conversation, messages=messages)
+
+
+def _with_json(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message with the arguments of its calls as JSON."""
+    if not message.get("tool_calls"):
+        return message
+    return {**message, "tool_calls": list(map(_call_with_json, message["tool_calls"]))}
+
+
+def _call_with_json(call: Any) -> Any:
+    if not isinstance(call, Mapping):
+        return call
+    if isinstance(call.get("function"), Mapping):
+        return {**call, "function": _call_with_json(call["function"])}
+    arguments = call.get("arguments")
+    return {**call, "arguments": json.dumps(arguments, ensure_ascii=False)} if isinstance(arguments, dict) else call
 
 
 def _in_strings(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with its content as a string, if the content is in parts of text, or missing; thoughts of the
-    assistant that come before all texts become a field.
+    """Return a message with its content as a string, also where it has none.
 
     >>> _in_strings({"role": "user", "content": [{"type": "text", "text": "Hi "}, {"type": "text", "text": "Ann"}]})
     {'role': 'user', 'content': 'Hi Ann'}
@@ -88,22 +101,24 @@ def _in_strings(message: dict[str, Any]) -> dict[str, Any]:
     content = message.get("content")
     if content is None:
         return {**message, "content": ""}
-    if not isinstance(content, list):
+    if not isinstance(content, list) or any(part["type"] != "text" for part in content):
         return message
-    thoughts = list(takewhile(lambda part: part["type"] == "thinking", content))
-    texts = content[len(thoughts) :]
-    is_said = message["role"] == "assistant" and not message.get("reasoning_content")
-    if any(part["type"] != "text" for part in texts) or (thoughts and not is_said):
-        return message
-    joined = {**message, "content": "".join(map(itemgetter("text"), texts))}
-    if thoughts:
-        thought = "".join(map(itemgetter("thinking"), thoughts))
-        joined |= {"thinking": thought, "reasoning_content": thought}
-    return joined
+    return {**message, "content": "".join(map(itemgetter("text"), content))}
 
 
 def _in_parts(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with its content in parts, if it is a string."""
-    if isinstance(message.get("content"), str):
-        return {**message, "content": [{"type": "text", "text": message["content"]}]}
-    return message
+    """Return a message with its content in parts, its reasoning the first of them.
+
+    >>> _in_parts({"role": "assistant", "content": "So.", "thinking": "Hm."})["content"]
+    [{'type': 'thinking', 'thinking': 'Hm.'}, {'type': 'text', 'text': 'So.'}]
+    """
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    if isinstance(content, str) and content:
+        parts = [{"type": "text", "text": content}]
+    thought = message.get(REASONING[1])
+    if thought:
+        parts = [{"type": "thinking", "thinking": thought}, *parts]
+    if not parts:
+        return message
+    return {**{name: value for name, value in message.items() if name not in REASONING}, "content": parts}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from packtool.formats.fields import TOOLS
+from packtool.text.conversations.layouts import BY_NAME, RecordLayout
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function", "ipython"})
 """Roles that every template may be given."""
@@ -26,7 +26,8 @@ class Conversation:
     prompt: int | None = None  # messages that are the prompt; None if the record has no prompt and completion
     arguments: Mapping[str, Any] = field(default_factory=dict)  # further arguments of the template, by name
     record: Mapping[str, Any] = field(default_factory=dict, compare=False)  # values that it was made of, by their paths
-    unread: tuple[str, ...] = ()  # fields of its record that nothing reads, and the first record lacks
+    layout: RecordLayout = BY_NAME  # where they lay
+    unread: tuple[str, ...] = ()  # fields of its record that nothing reads
 
     def texts(self) -> list[str]:
         """List all texts that a template may show."""
@@ -54,7 +55,7 @@ def without_tool_calls(conversation: Conversation) -> Conversation:
     """
     messages, trains, prompt = [], [], conversation.prompt
     for number, (message, may) in enumerate(zip(conversation.messages, conversation.trains, strict=True)):
-        kept = {name: value for name, value in message.items() if name not in ("tool_calls", *TOOLS)}
+        kept = {name: value for name, value in message.items() if name not in ("tool_calls", "tools")}
         if message["role"] in ("tool", "function", "ipython") or ("tool_calls" in message and not kept.get("content")):
             if prompt is not None and number < (conversation.prompt or 0):
                 prompt -= 1

@@ -1,27 +1,43 @@
-"""Parse one message of a record: its sender, its content, its tool calls, and whether it may train."""
+"""Parse one message of a record: its sender, its content, its tool calls, and whether it may train.
+
+Whatever form a record has, the message has one: a content is a text or parts of type `text`, the reasoning is a field,
+the arguments of calls are objects. `contents.py` finds the form that a template needs.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any
 
-from packtool.formats.fields import MARKS, MEDIA, REASONING
 from packtool.text.conversations.conversation import ROLES
-from packtool.text.conversations.marks import marked, marked_together
+from packtool.text.conversations.layouts import MEDIA, MESSAGE_MARKS, OF_MESSAGE
 from packtool.text.faults import Fault, bad_conversation
 
 _ROLES = {"human": "user", "observation": "tool"}
 _ROLES |= dict.fromkeys(("gpt", "chatgpt", "bing", "bard", "bot", "chatbot", "ai", "model"), "assistant")
 CALL = "function_call"
 """The sender, in `conversations`, of a tool call, whose value is JSON; a field of messages, in OpenAI's older form."""
-_PARTS = ("text", "thinking")
-"""Types of the parts of a content; a part has its text in the field that its type names."""
-_REASONING = frozenset(REASONING)
-_IN_OBJECTS = ("parts", "content", "text", "thinking")
-"""Fields of an object that have its text."""
-_OF_TEXTS = ("text", "thinking", "reasoning")
-"""Ends of the types of such objects: of `reasoning.text`, too, and not of an image."""
+REASONING = ("reasoning_content", "thinking", "reasoning")
+"""Names of the field of a message that holds the assistant's reasoning; templates ask for one of them."""
+MARKS = ("train", "weight")
+"""Fields of a message that say whether it trains: true or false, or 1 or 0."""
+_KEPT_OUT = frozenset((*MESSAGE_MARKS, *MEDIA))
+"""Fields of a message that would keep some of it out of training, and are not read: other marks, and media."""
+_NOTHING: tuple[Any, ...] = (None, "", [], {})
+READ = frozenset(("role", "content", "name", "tool_calls", "tool_call_id", *REASONING))
+"""Fields of messages that are read."""
+_TEXTS = ("text", "input_text", "output_text")
+"""Types of the parts of a content that are texts."""
+_MEDIA = re.compile("image|video|audio")
+"""What the type of a part has that is no text, or the name of its field."""
+
+
+def is_sender(turn: Any) -> bool:
+    """Return whether a value is a message, by the names of its fields."""
+    return isinstance(turn, Mapping) and ("role" in turn or {"from", "value"} <= turn.keys())
 
 
 def is_plain(message: Any) -> bool:
@@ -47,225 +63,178 @@ def is_empty(message: Mapping[str, Any]) -> bool:
     return not message.get("tool_calls") and not message.get("reasoning_content")
 
 
-def message_of(message: Any, number: int) -> tuple[dict[str, Any], bool]:
+def message_of(message: Any, number: int, left_out: dict[str, None]) -> tuple[dict[str, Any], bool]:
     """Return a message in the form that templates take, and whether it may train.
 
     Args:
         number: of the message, from 1, for error messages.
+        left_out: where to name marks and media that are not read.
+
+    >>> message_of({"role": "user", "content": [{"type": "input_text", "text": "Hi"}]}, 1, {})
+    ({'role': 'user', 'content': [{'type': 'text', 'text': 'Hi'}]}, True)
+    >>> message_of({"role": "assistant", "content": "Ho", "weight": 0}, 2, {})
+    ({'role': 'assistant', 'content': 'Ho'}, False)
     """
     if not isinstance(message, Mapping):
         raise bad_conversation(f"message {number} is {kind_of(message)}, not an object")
     role = message.get("role")
     if role is None:
-        raise _no_role(message, number)
+        what = f"message {number} has no role; its fields are {fields_of(message)}"
+        raise bad_conversation(what, "name who speaks, and what, with --message-fields")
     if not isinstance(role, str):
         raise bad_conversation(f"message {number} has a role that is {kind_of(role)}, not a string")
-    for name in MEDIA:
-        if message.get(name):
-            raise bad_conversation(f"message {number} has {name}, which are not read: conversations are text")
-    calls = message.get("tool_calls")
-    if isinstance(calls, str):  # tables hold lists as JSON
-        calls = json_in(calls or "null")
-        message = {**message, "tool_calls": calls}
-    if calls and not isinstance(calls, list):
-        raise bad_conversation(f"message {number} has tool_calls that are {kind_of(calls)}, not a list")
-    may = _may_train(message, number)
-    kept = _without_marks(message)
-    if isinstance(kept.get("content"), list):
-        kept["content"] = list(map(_part, kept["content"]))
+    if _may_have_unread(message):
+        message = _without_unread(message, left_out)
+    # Tables hold every field of every message, null where a message lacks it; templates ask whether a key is there.
+    kept = {name: value for name, value in message.items() if value is not None and name not in MARKS}
     if CALL in kept:
         if "tool_calls" in kept:
             raise bad_conversation(f"message {number} has both tool_calls and {CALL}")
         kept["tool_calls"] = calls_of(kept.pop(CALL), number)
-    reasoning = None
-    if not _REASONING.isdisjoint(kept):
-        reasoning = reasoning_of(kept, f"message {number}")
-    if reasoning is not None:
-        kept = _with_reasoning(kept, reasoning)
+    elif "tool_calls" in kept:
+        kept["tool_calls"] = _given_calls(kept["tool_calls"], number)
+    thoughts: list[str] = []
+    if isinstance(kept.get("content"), list):
+        kept["content"], thoughts = _content_of(kept["content"], number)
+        if thoughts and role_of(role) in ROLES - {"assistant"}:
+            raise bad_conversation(f"message {number} has a part of type 'thinking', and is not the assistant's")
+    if thoughts or not kept.keys().isdisjoint(REASONING):
+        kept = _with_reasoning(kept, thoughts, number)
     _require_content(kept, message, number)
-    return kept, may
+    return kept, _may_train(message, number)
 
 
-def _no_role(message: Mapping[str, Any], number: int) -> Fault:
-    what = f"message {number} has no role; its fields are {fields_of(message)}"
-    if not ROLES.isdisjoint(map(role_of, message)):  # several messages in one object
-        return bad_conversation(what, "write each turn as a message of its own, with role and content")
-    return bad_conversation(f"{what}: name who speaks, and what, with --message-fields")
+def _may_have_unread(message: Mapping[str, Any]) -> bool:
+    """Return whether a message may have marks or media that are not read: nearly all have neither."""
+    return isinstance(message.get("content"), list) or "weight" in message or not _KEPT_OUT.isdisjoint(message)
 
 
-def _with_reasoning(message: Mapping[str, Any], reasoning: str) -> dict[str, Any]:
-    """Return a message with its reasoning under the names that templates ask for: the first three, and no other."""
-    kept: dict[str, Any] = {"thinking": reasoning}
-    for name, value in message.items():
-        if name not in _REASONING:
-            kept[name] = value
-        elif name in REASONING[:3]:
-            kept[name] = reasoning
-    kept["reasoning_content"] = reasoning
+def _without_unread(message: Mapping[str, Any], left_out: dict[str, None]) -> dict[str, Any]:
+    """Return a message without the marks and media that are not read, which are named; see `message_of`."""
+    unread = {name: name + OF_MESSAGE for name in sorted(_KEPT_OUT & message.keys()) if message[name] not in _NOTHING}
+    weight = message.get("weight")
+    if isinstance(weight, float) and 0 < weight < 1:
+        unread["weight"] = "weight" + OF_MESSAGE
+    kept = {name: value for name, value in message.items() if name not in unread}
+    if isinstance(message.get("content"), list):
+        kept["content"] = [part for part in message["content"] if not _medium_of(part)]
+        unread |= {name: f"{name} of a content" for name in filter(None, map(_medium_of, message["content"]))}
+    left_out |= dict.fromkeys(unread.values())
     return kept
 
 
-def reasoning_of(holder: Mapping[str, Any], where: str) -> str | None:
-    """Return the reasoning in a message, or beside an answer; None if no field of its names has something.
+def _medium_of(part: Any) -> str:
+    """Return the type of a part of a content that is an image, a video or audio; "" for any other.
 
-    Args:
-        where: what holds it, for messages.
-
-    Raises:
-        Fault: it is no text, or two fields have different texts.
-
-    >>> reasoning_of({"reasoning_details": [{"type": "reasoning.text", "text": "Hm."}], "reasoning": "Hm."}, "it")
-    'Hm.'
-    """
-    found: dict[str, str] = {}
-    for name in REASONING:
-        value = holder.get(name)
-        if value is None or value in ([], {}):
-            continue
-        text = text_of_parts(value)
-        if not isinstance(text, str):
-            raise bad_conversation(f"{where} has {name} that is {kind_of(value)} without a text")
-        found.setdefault(text, name)
-    said = list(filter(str.strip, found)) or list(found)
-    if len(said) > 1:
-        # A word beside a longer text is a mode, such as "high".
-        longer = list(filter(_of_words, said))
-        said = longer or said
-    if len(said) > 1:
-        raise bad_conversation(f"{where} has both {found[said[0]]} and {found[said[1]]}")
-    return next(iter(said), None)
-
-
-def _of_words(text: str) -> bool:
-    return " " in text.strip()
-
-
-def text_of_parts(value: Any) -> Any:
-    """Return the text in parts or inside of an object, as Anthropic, Bedrock, Gemini and OpenRouter write a system or a
-    thought; else the value.
-
-    >>> text_of_parts([{"text": "Be brief."}]), text_of_parts({"parts": [{"text": "Be "}, {"text": "brief."}]})
-    ('Be brief.', 'Be brief.')
-    >>> text_of_parts([{"type": "thinking", "thinking": "Hm."}]), text_of_parts([{"type": "image"}])
-    ('Hm.', [{'type': 'image'}])
-    """
-    inner: Any = value
-    if isinstance(value, Mapping):
-        names = list(filter(value.__contains__, _IN_OBJECTS))
-        if not names or not str(value.get("type", "text")).endswith(_OF_TEXTS):
-            return value
-        inner = text_of_parts(value[names[0]])
-    elif isinstance(value, list):
-        texts = list(map(text_of_parts, value))
-        # Several strings are several texts, of which one is meant.
-        if all(isinstance(text, str) for text in texts) and (len(value) == 1 or str not in map(type, value)):
-            inner = "".join(texts)
-    if isinstance(inner, str):
-        return inner
-    return value
-
-
-def _part(part: Any) -> Any:
-    """Return a part of a content with the type `text` or `thinking`: interfaces have other forms of these.
-
-    >>> _part({"type": "input_text", "text": "Hi"}), _part({"text": "Ho"})
-    ({'type': 'text', 'text': 'Hi'}, {'type': 'text', 'text': 'Ho'})
-    >>> _part({"text": "Hm.", "thought": True})
-    {'type': 'thinking', 'thinking': 'Hm.'}
-    >>> _part({"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]})
-    {'type': 'thinking', 'thinking': 'Hm.'}
+    >>> _medium_of({"type": "image_url", "image_url": {"url": "a.png"}}), _medium_of({"image": "a.png"})
+    ('image_url', 'image')
+    >>> _medium_of({"type": "text", "text": "an image"})
+    ''
     """
     if not isinstance(part, Mapping):
-        return part
-    kept = _without_marks(part)
-    if kept.get("type") == "thinking":
-        return {**kept, "thinking": text_of_parts(kept.get("thinking"))}  # Mistral's has parts of its own
-    if "text" not in kept or kept.get("type", "text") not in ("text", "input_text", "output_text"):
-        return kept
-    thought = kept.pop("thought", False)  # Gemini's
-    if thought is True:
-        return {"type": "thinking", "thinking": kept["text"]}
-    if thought is not False:
-        raise bad_conversation(f"a part of a content has a thought that is {kind_of(thought)}, not true or false")
-    kept.pop("type", None)
-    return {"type": "text", **kept}
+        return ""
+    names = [part["type"]] if "type" in part else list(part)
+    return next((name for name in names if isinstance(name, str) and _MEDIA.search(name)), "")
 
 
-def _without_marks(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message, or a part of a content, without its marks and without null fields.
+def _with_reasoning(message: dict[str, Any], thoughts: list[str], number: int) -> dict[str, Any]:
+    """Return a message with its reasoning under all names that templates ask for.
 
-    Tables hold every field of every message, null where a message lacks it; templates ask whether a key is there.
+    Args:
+        thoughts: the parts of the content that are reasoning.
     """
-    return {name: value for name, value in given.items() if value is not None and name not in MARKS}
+    said = {"".join(thoughts): "a part of its content"} if thoughts else {}
+    for name in REASONING:
+        value = message.pop(name, "")
+        if not isinstance(value, str):
+            raise bad_conversation(f"message {number} has {name} that is {kind_of(value)}, not a string")
+        if value.strip():
+            said.setdefault(value, name)
+    if len(said) > 1:
+        raise bad_conversation(f"message {number} has both {' and '.join(said.values())}, which differ")
+    return {**message, **dict.fromkeys(REASONING, next(iter(said), ""))}
+
+
+def _content_of(parts: list[Any], number: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the texts of a content in parts, and the thoughts before them.
+
+    Where a thought follows a text, all stay together, since no field has their order.
+
+    >>> _content_of([{"type": "thinking", "thinking": "Hm."}, {"text": "So."}], 1)
+    ([{'type': 'text', 'text': 'So.'}], ['Hm.'])
+    """
+    read = [_part(part, number) for part in parts]
+    thoughts = [part["thinking"] for part in takewhile(lambda part: part["type"] == "thinking", read)]
+    texts = read[len(thoughts) :]
+    if any(part["type"] == "thinking" for part in texts):
+        return read, []
+    return texts, thoughts
+
+
+def _part(part: Any, number: int) -> dict[str, Any]:
+    """Return a part of a content with the type `text` or `thinking`.
+
+    Raises:
+        Fault: it is neither.
+
+    >>> _part({"type": "input_text", "text": "Hi"}, 1), _part({"text": "Ho"}, 1)
+    ({'type': 'text', 'text': 'Hi'}, {'type': 'text', 'text': 'Ho'})
+    >>> _part({"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, 1)
+    {'type': 'thinking', 'thinking': 'Hm.'}
+    >>> _part({"text": "Hm.", "thought": True}, 1)
+    {'type': 'thinking', 'thinking': 'Hm.'}
+    """
+    fields: Mapping[str, Any] = part if isinstance(part, Mapping) else {}
+    kind = fields.get("type", "text")
+    if kind == "thinking":
+        thought = fields.get("thinking")
+        if isinstance(thought, list):  # Mistral's has parts of its own
+            inner = [_part(item, number) for item in thought]
+            thought = "".join(item[item["type"]] for item in inner)
+        if isinstance(thought, str):
+            return {"type": "thinking", "thinking": thought}
+    elif kind in _TEXTS and isinstance(fields.get("text"), str):
+        if fields.get("thought") is True:  # Gemini's
+            return {"type": "thinking", "thinking": fields["text"]}
+        return {"type": "text", "text": fields["text"]}
+    what = f"of {fields_of(fields, 4)}" if fields else "that is no object"
+    if "type" in fields:
+        what = f"of type {str(kind)[:40]!r}"
+    raise bad_conversation(f"the content of message {number} has a part {what}, which is not a text")
 
 
 def _may_train(message: Mapping[str, Any], number: int) -> bool:
-    """Return whether a message may train, by its marks, such as `"train": false`, and those of its parts and calls.
+    """Return whether a message may train, by its marks, all of which must say so.
 
     Raises:
-        Fault: the form of a mark is unknown, or it asks to train on a message not of the assistant.
-
-    >>> _may_train({"role": "assistant", "content": "Hi", "loss": False}, 1)
-    False
+        Fault: a mark says something else than true or false, or asks to train on a message not of the assistant.
     """
-    parts, calls = message.get("content"), message.get("tool_calls")
-    said = [marked(message, f"message {number}")]
-    if isinstance(parts, list):
-        said.append(marked_together(parts, f"a part of the content of message {number}", "parts"))
-    if isinstance(calls, list):
-        said.append(marked_together(list(map(_flat, calls)), f"a call of message {number}", "calls"))
-    if True in said:
-        require_may_train(message, True, number, "a mark")
-    return False not in said
-
-
-def _flat(call: Any) -> Any:
-    """Return the fields of a call with those of its function."""
-    if isinstance(call, Mapping) and isinstance(call.get("function"), Mapping):
-        return {**call["function"], **call}
-    return call
-
-
-def require_may_train(message: Mapping[str, Any], may: bool, number: int, mark: str) -> None:
-    """Refuse a mark that asks to train on a message that is not of the assistant."""
-    if may and message["role"] != "assistant":
-        raise bad_conversation(f"message {number}: {mark} asks to train on what the {message['role']} says")
+    may = True
+    for name in MARKS:
+        value = message.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, bool | int | float) or value not in (0, 1):
+            raise bad_conversation(f"message {number}: {name} is true or false, or 1 or 0")
+        if value and message["role"] != "assistant":
+            raise bad_conversation(f"message {number}: a mark asks to train on what the {message['role']} says")
+        may = may and bool(value)
+    return may
 
 
 def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], number: int) -> None:
-    """Require a message to have contents of text, or else tool calls or reasoning.
+    """Require a message to have a content of text, or else tool calls or reasoning.
 
     Args:
         message: the message with null fields removed.
         given: the message as the record has it.
     """
     content = message.get("content")
-    if isinstance(content, str):
-        return
-    if isinstance(content, list):
-        for part in content:
-            _require_text(part, number)
-    elif content is not None:
-        raise bad_conversation(f"the content of message {number} is {kind_of(content)}, neither a string nor parts")
-    elif not message.get("tool_calls") and not message.get("reasoning_content"):
+    if content is None and not message.get("tool_calls") and not message.get("reasoning_content"):
         null = "is null" if "content" in given else "is missing"
         raise bad_conversation(f"the content of message {number} {null}; its fields are {fields_of(given)}")
-
-
-def _require_text(part: Any, number: int) -> None:
-    """Require a part of the content of a message to be a text or a thought."""
-    fields: Mapping[str, Any] = {}
-    if isinstance(part, Mapping):
-        fields = part
-    kind = fields.get("type")
-    if kind in _PARTS and isinstance(fields.get(kind), str):
-        return
-    what = "without a type"
-    if kind is not None:
-        what = f"of type {str(kind)[:40]!r}"
-    elif fields:
-        what = f"of {fields_of(fields, 4)}"
-    raise bad_conversation(f"the content of message {number} has a part {what}, which is not a text")
+    if content is not None and not isinstance(content, str | list):
+        raise bad_conversation(f"the content of message {number} is {kind_of(content)}, neither a string nor parts")
 
 
 def fields_of(record: Any, most: int = 12) -> str:
@@ -322,11 +291,27 @@ def calls_of(value: Any, number: int) -> list[Any]:
     for call in calls:
         if not isinstance(call, dict) or "name" not in call or "arguments" not in call:
             raise _no_call(number)
-        arguments = json_in(call["arguments"])  # as OpenAI writes them, in JSON
-        if not isinstance(arguments, dict):
-            arguments = call["arguments"]
-        written.append({"type": "function", "function": {**call, "arguments": arguments}})
+        written.append({"type": "function", "function": _with_object(call)})
     return written
+
+
+def _given_calls(calls: Any, number: int) -> list[Any]:
+    """Return the tool calls of a message with objects as arguments: interfaces write them as JSON, as tables do all."""
+    if isinstance(calls, str):
+        calls = json_in(calls or "[]")
+    if not isinstance(calls, list):
+        raise bad_conversation(f"message {number} has tool_calls that are {kind_of(calls)}, not a list")
+    return list(map(_with_object, calls))
+
+
+def _with_object(call: Any) -> Any:
+    """Return a call whose arguments are an object, if they are one as JSON."""
+    if not isinstance(call, Mapping):
+        return call
+    if isinstance(call.get("function"), Mapping):
+        return {**call, "function": _with_object(call["function"])}
+    arguments = json_in(call.get("arguments"))
+    return {**call, "arguments": arguments} if isinstance(arguments, dict) else call
 
 
 def _no_call(number: int) -> Fault:

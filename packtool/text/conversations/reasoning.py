@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from packtool.formats.fields import REASONING
 from packtool.text.conversations.conversation import Conversation
+from packtool.text.conversations.message import REASONING
 
 THINK = ("<think>", "</think>")
 Tags = Iterable[tuple[str, str]]

@@ -5,7 +5,7 @@
     rendering  <user>zq0qz<assistant>          zq1qz is not there: the template does not show the call
 
 Which parts are shown depends on the shape of a conversation, not on its texts: its roles, its fields, and which of them
-are empty. So one rendering tells it for all conversations of a shape. Reasoning is exempt: templates leave out that of
+are empty. So one rendering tells it for all conversations of a shape. Reasoning may be left out: templates show none of
 earlier turns, and rightly.
 """
 
@@ -18,9 +18,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from packtool.formats.fields import TOOLS
 from packtool.text.conversations.conversation import Conversation
-from packtool.text.conversations.message import json_in
+from packtool.text.conversations.message import REASONING, json_in
 from packtool.text.conversations.reasoning import THINK
 from packtool.text.conversations.template import ChatTemplate
 from packtool.text.faults import Fault
@@ -35,16 +34,23 @@ class Unshown(NamedTuple):
     """A part of a conversation that a template does not show."""
 
     what: str  # the part, in words
-    content: str = ""  # it is the content of a message: as a text, or "parts"
+    in_list: bool = False  # it is a part of a content
     of_tools: bool = False  # it is a tool, a call or a result, or lies beside a call
 
 
-def left_out(conversation: Conversation, template: ChatTemplate) -> Unshown | None:
-    """Return the first part of a conversation that a template does not show; None if it shows all.
+class Shown(NamedTuple):
+    """What a template shows of a conversation."""
+
+    missing: Unshown | None  # the first part that it leaves out; None if it shows all
+    thoughts: bool = True  # whether it shows some of the reasoning, if there is any
+
+
+def shown_by(template: ChatTemplate, conversation: Conversation) -> Shown:
+    """Tell what a template shows of a conversation.
 
     >>> template = ChatTemplate("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}")
     >>> call = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "add", "arguments": {}}}]}
-    >>> left_out(Conversation(({"role": "user", "content": "1 + 1"}, call), (True, True)), template).what
+    >>> shown_by(template, Conversation(({"role": "user", "content": "1 + 1"}, call), (True, True))).missing.what
     'a call of message 2'
     """
     tools = tuple(map(_shape, conversation.tools or ()))
@@ -54,7 +60,7 @@ def left_out(conversation: Conversation, template: ChatTemplate) -> Unshown | No
         if len(known) == _MOST:
             known.clear()
         known[shape] = _look(conversation, template)
-    found: Unshown | None = known[shape]
+    found: Shown = known[shape]
     return found
 
 
@@ -84,10 +90,12 @@ class Marked:
         conversation: with the marks.
         parts: what each mark stands for.
         of_message: the numbers of the marks of each message.
+        thoughts: the marks of its reasoning.
     """
 
     def __init__(self, conversation: Conversation) -> None:
         self.parts: list[Unshown] = []
+        self.thoughts: list[str] = []
         self.of_message: list[range] = []
         messages = []
         for number, message in enumerate(conversation.messages, 1):
@@ -112,18 +120,23 @@ class Marked:
         content = message.get("content")
         of_tools = calls or message["role"] in ("tool", "function", "ipython")
         beside = " beside its call" if calls else ""
-        part = Unshown(f"the content of message {number}{beside}", "text", of_tools)
+        part = Unshown(f"the content of message {number}{beside}", of_tools=of_tools)
         if isinstance(content, str):
             marked["content"] = self._content(content, part)
         elif isinstance(content, list):
-            marked["content"] = [self._part(item, part._replace(content="parts")) for item in content]
+            marked["content"] = [self._part(item, part._replace(in_list=True)) for item in content]
+        if message.get(REASONING[0]):
+            marked |= dict.fromkeys(REASONING, self._thought())
         if calls:
             call = Unshown(f"a call of message {number}", of_tools=True)
             marked["tool_calls"] = [self._call(given, call) for given in message["tool_calls"]]
-        for name in TOOLS:
-            if message.get(name):
-                marked[name] = self._names(message[name], Unshown(f"{name} of message {number}", of_tools=True))
+        if message.get("tools"):
+            marked["tools"] = self._names(message["tools"], Unshown(f"tools of message {number}", of_tools=True))
         return marked
+
+    def _thought(self) -> str:
+        self.thoughts.append(f"zr{len(self.thoughts)}rz")
+        return self.thoughts[-1]
 
     def _content(self, text: str, part: Unshown) -> str:
         """Mark a text behind its reasoning, whose tags stay, since templates look for them."""
@@ -137,7 +150,7 @@ class Marked:
     def _part(self, item: Mapping[str, Any], part: Unshown) -> dict[str, Any]:
         if isinstance(item.get("text"), str):
             return {**item, "text": self._content(item["text"], part)}
-        return dict(item)
+        return {**item, "thinking": self._thought()}
 
     def _call(self, call: Any, part: Unshown) -> Any:
         """Mark the name of a function that is called, and its arguments, which may be JSON in a string."""
@@ -195,14 +208,21 @@ def _number_of(number: int) -> int:
     return 91_370_000 + number
 
 
-def _look(conversation: Conversation, template: ChatTemplate) -> Unshown | None:
-    """Return the first part that a template leaves out, by renderings of all messages, and of those up to the part."""
+def _look(conversation: Conversation, template: ChatTemplate) -> Shown:
+    """Return what a template shows, by renderings of all messages, and of those up to each part that is not shown."""
     marked = Marked(conversation)
     talk = marked.conversation
     try:
         text = template.render(talk.messages, talk.tools, arguments=talk.arguments).text
     except Fault:
-        return None  # it fails at what a mark replaced, so it does look at it
+        return Shown(None)  # it fails at what a mark replaced, so it does look at it
+    thoughts = not marked.thoughts or any(map(text.__contains__, marked.thoughts))
+    return Shown(_missing(marked, template, text), thoughts)
+
+
+def _missing(marked: Marked, template: ChatTemplate, text: str) -> Unshown | None:
+    """Return the first part that a template leaves out of a rendering; None if it shows all."""
+    talk = marked.conversation
     shown = marked.shown_in(text)
     for number, marks in enumerate(marked.of_message, 1):
         if talk.messages[number - 1]["role"] != "assistant" or all(shown[mark] for mark in marks):
@@ -219,7 +239,7 @@ def _look(conversation: Conversation, template: ChatTemplate) -> Unshown | None:
     for match in _LISTED.finditer(text):
         part = marked.parts[int(match["number"])]
         # Some templates write results of tools, whatever they are, as JSON.
-        if part.content == "parts" and not (part.of_tools and match["quote"] == '"'):
+        if part.in_list and not (part.of_tools and match["quote"] == '"'):
             return part
     return None
 

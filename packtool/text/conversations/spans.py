@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from packtool.support.sizes import plural
 from packtool.text.conversations.contents import render_messages, rendered
 from packtool.text.conversations.conversation import Conversation, Trained
 from packtool.text.conversations.ends import Ends, TextSpan, merged_spans
@@ -151,7 +150,7 @@ def _whole(
         # the assistant's messages may hold reasoning that nobody looks for. So then marks are matched to messages.
         turns = list(whole.marked)
     else:
-        turns = _of_marks(whole, said, chosen)
+        turns = _of_marks(conversation, template, whole, chosen, masked)
     return _Turns(whole, turns, thoughts)
 
 
@@ -173,7 +172,7 @@ def _each(conversation: Conversation, template: ChatTemplate, whole: Rendered, m
         )
         upto = render_messages(until, template)
         if template.marks:
-            turns = _of_marks(upto, _said(until), [number])
+            turns = _of_marks(until, template, upto, [number], masked)
         else:
             turns = [(_begin(until, template, upto.text, number), len(upto.text))]
         thoughts = thoughts_in(until, template, upto.text, [number], masked)
@@ -244,7 +243,7 @@ def _of_owners(
     turns = []
     for span, owned in zip(rendering.marked, owners, strict=True):
         trains = set()
-        for number in owned:
+        for number in owned or _owner_at(conversation, template, rendering.text, span):
             is_said = conversation.messages[number]["role"] == "assistant"
             if masked and not is_said:
                 raise untold  # it may hold reasoning, which nobody looks for there
@@ -256,17 +255,29 @@ def _of_owners(
     return turns
 
 
-def _of_marks(rendering: Rendered, said: Sequence[int], chosen: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the marked spans of the chosen messages, if every message of the assistant has one marked span.
+def _owner_at(conversation: Conversation, template: ChatTemplate, text: str, span: TextSpan) -> list[int]:
+    """Return the number of the assistant's message that has a span without a text, such as the end of its turn.
+
+    That is the last message that begins before the span ends; an empty span may be all of its message.
+    """
+    _, end = span
+    if span[0] == end:
+        end += 1
+    begun = [number for number in _said(conversation) if _begin(conversation, template, text, number) < end]
+    return begun[-1:]
+
+
+def _of_marks(
+    conversation: Conversation, template: ChatTemplate, rendering: Rendered, chosen: Sequence[int], masked: Tags
+) -> list[TextSpan]:
+    """Return the marked spans of the chosen messages: in most templates one of each message of the assistant.
 
     Args:
-        said: the assistant's messages.
-        chosen: the messages among them that train.
+        chosen: the messages of the assistant that train.
     """
+    said = _said(conversation)
     if len(rendering.marked) != len(said):
-        messages = plural(len(said), "message")
-        what = f"the chat template marks {plural(len(rendering.marked), 'span')} for {messages} of the assistant"
-        raise unsuited(f"{what}, so it can't be told which of them train")
+        return _of_owners(conversation, template, rendering, chosen, masked)
     return [rendering.marked[place] for place, number in enumerate(said) if number in chosen]
 
 

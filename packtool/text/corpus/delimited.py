@@ -64,8 +64,9 @@ def read_delimited(
     if isinstance(header, Fault):
         raise Fault(header.code, f"in the header, {header.what}")
     _require(header, fields)
-    document = partial(_document, fields, header)
-    batch = RecordBatch(fields)
+    missing = set(fields.optional)
+    document = partial(_document, fields, header, missing)
+    batch = RecordBatch(fields, missing=missing)
     number = 0
     while (row := _next(rows, lines, number + 1)) is not None:
         if row != []:  # which a blank line is
@@ -75,7 +76,7 @@ def read_delimited(
         if lines.bytes >= _BATCH:
             batch.bytes = lines.taken()
             yield batch
-            batch = RecordBatch(fields)
+            batch = RecordBatch(fields, missing=missing)
     batch.bytes = lines.taken()
     yield batch
 
@@ -127,7 +128,7 @@ def _next(rows: Any, lines: _Lines, number: int) -> list[str] | Fault | None:
     return row
 
 
-def _document(fields: Fields, header: list[str], row: list[str] | Fault) -> MadeDocument:
+def _document(fields: Fields, header: list[str], missing: set[str], row: list[str] | Fault) -> MadeDocument:
     """Return the document and the scalars of a row."""
     if isinstance(row, Fault):
         raise row
@@ -135,7 +136,7 @@ def _document(fields: Fields, header: list[str], row: list[str] | Fault) -> Made
         raise Fault("bad-table-row", f"{plural(len(row), 'value')}, where the header has {len(header)}")
     record = dict(zip(header, row, strict=True))
     try:
-        document = document_of(fields, record, header)
+        document = document_of(fields, record, header, missing)
         if "\0" in "".join(row):
             raise Fault("damaged-file", "a zero byte, as in a file that was not written to its end")
         return document, scalars_of(fields, record, header)
@@ -151,7 +152,7 @@ def _require(header: list[str], fields: Fields) -> None:
     Raises:
         Fault: it has not.
     """
-    held = [name for name in fields.wanted(header) if name in header]
+    held = [name for name in fields.document if name in header]
     lacking = fields.lacking(held)
     if lacking:
         raise Fault("missing-text", f"{lacking}; {fields_there(header)}")

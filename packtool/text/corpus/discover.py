@@ -9,29 +9,25 @@ import glob
 import os
 import re
 import shlex
-import shutil
 import stat
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from fnmatch import fnmatch
 from itertools import takewhile
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
 
 import msgspec
 
-from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.errors import DataError, UsageError
 from packtool.places.url import is_remote
 from packtool.support.decoding import from_json
 from packtool.text.corpus.catalogues import is_catalogue, table_above, tables_in
-from packtool.text.corpus.classify import HEAD, classify, require_told
-from packtool.text.corpus.file_bytes import in_store, open_raw, read_up_to
+from packtool.text.corpus.classify import classify
+from packtool.text.corpus.file_bytes import in_store, open_raw
 from packtool.text.corpus.formats import by_suffix
 from packtool.text.corpus.records import CorpusFile, shown
 
-STDIN = "-"
 _STATE = "state.json"
 _SAVED = ("dataset_dict.json", "dataset_info.json", _STATE)
 """Files that `save_to_disk` writes beside the data."""
@@ -141,57 +137,6 @@ def _of_table(place: str) -> DataError:
     what = "a table of Delta, Iceberg, Hudi or Paimon: its files also hold rows that were deleted"
     remedy = "export its rows to Parquet first, and give these; --format=parquet reads all rows nevertheless"
     return DataError("foreign-folder", what, remedy=remedy, where=shown(place))
-
-
-def is_pipe(location: str) -> bool:
-    """Return whether a location is a named pipe, as which a shell gives `<(command)`, too."""
-    return not is_remote(location) and Path(location).is_fifo()
-
-
-class Stream(NamedTuple):
-    """Standard input or a pipe that is being read."""
-
-    location: str
-    source: Any  # what it is read from
-    begun: bytes  # first bytes, which were read already
-
-
-def open_pipe(location: str, format: str | None) -> Stream:
-    """Begin to read standard input or a pipe.
-
-    Args:
-        format: as `--format` says; None for what its first bytes tell.
-
-    Raises:
-        DataError: standard input is closed, or of a kind that is not read.
-        UsageError: nothing says its format.
-    """
-    if location == STDIN and sys.stdin is None:
-        remedy = "pipe the texts in, or name a file"
-        raise DataError("unreadable-input", "standard input is closed", remedy=remedy, where=STDIN)
-    if location == STDIN:
-        source: Any = sys.stdin.buffer  # which stays open
-    else:
-        source = Path(location).open("rb")  # noqa: SIM115 - closed when it is copied
-    begun = read_up_to(source, HEAD)
-    if format is None:
-        try:
-            require_told(location, begun)
-        except PacktoolError:
-            if location != STDIN:
-                source.close()
-            raise
-    return Stream(location, source, begun)
-
-
-def copy_stream(stream: Stream, target: Path, format: str | None = None) -> CorpusFile:
-    """Copy a stream to a file, so that it can be read in blocks like any other."""
-    with target.open("wb") as out:
-        out.write(stream.begun)
-        shutil.copyfileobj(stream.source, out, 1 << 20)
-    if stream.location != STDIN:
-        stream.source.close()
-    return msgspec.structs.replace(classify(stream.location, str(target), format, stream=True), copied=True)
 
 
 def _remedy(location: str) -> str:

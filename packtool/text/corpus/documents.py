@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from packtool.text.corpus.nearest import advice
+from packtool.text.conversations.contract import reading_of
 from packtool.text.corpus.records import Fields, Literal, scalar
 from packtool.text.corpus.token_columns import said
 from packtool.text.faults import Fault
-from packtool.text.paths import values_at
+from packtool.text.paths import value_at, values_at
 
 KINDS = {
     type(None): "null",
@@ -28,40 +28,47 @@ _LARGEST_ID = 20
 """Digits of a number that can be no token id."""
 
 
-def document_of(fields: Fields, record: Mapping[str, Any], known: Iterable[str]) -> Any:
+def document_of(fields: Fields, record: Mapping[str, Any], known: Iterable[str], missing: set[str]) -> Any:
     """Return the document of a record: a text, a list of ids, or a `Conversation`.
 
     Args:
         record: its fields, those that are not read perhaps left out.
         known: all of it, or the names of its fields, for messages.
+        missing: optional fields that no record had so far; those that this one has are taken out.
 
     Raises:
         Fault: the record has no document, or a value of another type.
 
-    >>> document_of(Fields("body"), {"body": "words"}, ["id", "body"])
+    >>> document_of(Fields("body"), {"body": "words"}, ["id", "body"], set())
     'words'
     """
     try:
-        if fields.chat:
+        if fields.layout is not None:
             from packtool.text.conversations.record import conversation_of  # texts do without it
 
-            return conversation_of(record, fields.layouts, fields.known, refuse=fields.refuse)
-        values = values_at(record, fields.document)
+            talk = conversation_of(record, fields.layout, fields.first, fields.known)
+            if missing:
+                missing.difference_update(talk.record)
+            return talk
+        values = values_at(record, (fields.text, *fields.texts))
         lacking = fields.lacking(values)
         if lacking:
             raise Fault("missing-text", lacking)
     except Fault as fault:
         if fault.code != "missing-text":
             raise
-        raise Fault("missing-text", f"{fault.what}; {fields_there(known)}{advice(known)}") from None
+        raise Fault("missing-text", f"{fault.what}; {fields_there(known)}") from None
+    if fields.by_name and not reading_of(record).text:
+        raise Fault("missing-text", f"a conversation, where the first record is a text; {fields_there(known)}")
     if fields.ids:
         ids = _ids(values[fields.text], fields.text)
-        for name in fields.beside:
-            _require_nothing_more(name, values.get(name), ids)
+        _require_nothing_more(fields, record, ids)
         return ids
     if fields.text in values or not fields.texts:
         return _text(values, fields.text)
-    return _SEPARATOR.join(filter(None, [_text(values, name) for name in fields.texts if values.get(name) is not None]))
+    there = [name for name in fields.texts if values.get(name) is not None]
+    missing.difference_update(there)
+    return _SEPARATOR.join(filter(None, [_text(values, name) for name in there]))
 
 
 def scalars_of(fields: Fields, record: Mapping[str, Any], known: Iterable[str]) -> list[str | None]:
@@ -142,14 +149,22 @@ def _number_of(item: Any) -> Any:
     return item
 
 
-def _require_nothing_more(name: str, value: Any, ids: list[int]) -> None:
+def _require_nothing_more(fields: Fields, record: Mapping[str, Any], ids: list[int]) -> None:
     """Refuse a record in which another field says more of its ids."""
-    if isinstance(value, list):
-        value = list(map(_number_of, value))
-    what = said(name.rpartition(".")[2], value, ids)
-    if what:
-        remedy = "packtool import obeys or explains it; with --ids-only it takes the ids alone"
-        raise Fault("bad-ids", f"field {name!r} says more of the ids: {what}; {remedy}")
+    values = {name: record[name] for name in record.keys() & fields.beside}
+    above = fields.text.rpartition(".")[0]
+    if above and not values:  # of a table, the values are there by their paths
+        holder = value_at(record, above)
+        if isinstance(holder, Mapping):
+            values = {f"{above}.{name}": value for name, value in holder.items()}
+    for name in sorted(values.keys() & fields.beside):
+        value = values[name]
+        if isinstance(value, list):
+            value = list(map(_number_of, value))
+        what = said(name.rpartition(".")[2], value, ids)
+        if what:
+            remedy = "packtool import obeys or explains it; with --ids-only it takes the ids alone"
+            raise Fault("bad-ids", f"field {name!r} says more of the ids: {what}; {remedy}")
 
 
 def _is_id(item: Any) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -17,20 +16,17 @@ from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
 from packtool.options.check import check_input
 from packtool.options.declare import Input
-from packtool.options.tokenize import AUTO, TokenizeArguments
+from packtool.options.tokenize import TokenizeArguments
 from packtool.places.local import LocalPlace
 from packtool.places.url import is_remote
-from packtool.text.conversations.layouts import USUAL, RecordLayout
-from packtool.text.conversations.unread import is_something
 from packtool.text.corpus import discover
-from packtool.text.corpus.discover import STDIN, FoundFiles, Stream, copy_stream, is_pipe, open_pipe
-from packtool.text.corpus.first import FirstRecord, completed, first_of, held_by_first, peek
+from packtool.text.corpus.discover import FoundFiles
+from packtool.text.corpus.first import first_of
 from packtool.text.corpus.formats import FORMATS
-from packtool.text.corpus.python_records import copy_records
-from packtool.text.corpus.read_fields import ReadFields, read_fields_of, warn_of_lacking, warn_of_left_out
+from packtool.text.corpus.look import Holding, is_by_name, look
+from packtool.text.corpus.once import STDIN, Once, is_once
+from packtool.text.corpus.read_fields import ReadFields
 from packtool.text.corpus.records import CorpusFile, Fields, shown
-from packtool.text.corpus.token_columns import KNOWN
-from packtool.text.paths import top_of
 from packtool.warnings import warn
 
 _FOR_TRAINING = frozenset({"train", "training", "trn"})
@@ -39,24 +35,6 @@ _NOT_FOR_TRAINING = frozenset({"test", "validation", "valid", "val", "dev", "eva
 _ESCAPES = {"n": "\n", "t": "\t", "\\": "\\"}
 _PACKED = 9
 """Bytes that each byte of a compressed file, or of a table, is more than it says: hardly any text is packed closer."""
-
-
-@dataclass(frozen=True)
-class Once:
-    """Standard input, a pipe, or the records of a program: it is read once, when the output is begun."""
-
-    location: str = STDIN  # location of the pipe; - for standard input
-    records: Iterable[Any] | None = None  # what a program gave, if it is that
-    stream: Stream | None = None  # the pipe, once it is open
-
-    def copied(self, directory: Path, number: int, format: str | None, fields: Fields) -> CorpusFile:
-        """Return a copy in a directory, which is read in blocks like any other file; each input has its number."""
-        if self.records is not None:
-            return copy_records(self.records, directory, fields)
-        target = f"pipe-{number}"
-        if self.location == STDIN:
-            target = "stdin"
-        return copy_stream(self.stream or open_pipe(self.location, format), directory / target, format)
 
 
 @dataclass(frozen=True)
@@ -115,34 +93,29 @@ class Texts:
                 stamps.append([(file.name, file.bytes, file.modified) for file in found])
         return stamps
 
-    def begun(self, format: str | None) -> Texts:
-        """Return the same with the first of what is read only once opened, so that it is known to have a format.
+    def begin(self) -> None:
+        """Begin to read the first of what is read only once, so that it is known to have a format.
 
         The others are opened in their turn: what writes them may write one after another.
 
         Raises:
-            PacktoolError: see `open_pipe`.
+            PacktoolError: see `Once.begin`.
         """
-        found = list(self.found)
-        for number, some in enumerate(found):
-            if isinstance(some, Once):
-                if some.records is None:
-                    found[number] = replace(some, stream=open_pipe(some.location, format))
-                break
-        return replace(self, found=found)
+        once = next((some for some in self.found if isinstance(some, Once)), None)
+        if once is not None:
+            once.begin()
 
-    def stored(self, directory: Path, format: str | None, *, from_anywhere: bool) -> list[CorpusFile]:
+    def stored(self, directory: Path, *, from_anywhere: bool) -> list[CorpusFile]:
         """List the files to read, in order; what can be read once is copied first.
 
         Args:
             directory: for the copy.
-            format: of standard input; None for what its first bytes tell.
             from_anywhere: name them so that workers with other working directories find them.
         """
         files: list[CorpusFile] = []
         for number, found in enumerate(self.found):
             if isinstance(found, Once):
-                files.append(found.copied(directory, number, format, self.fields))
+                files.append(found.copied(directory, number, self.fields))
             else:
                 files += found
         files = _separated(files, self.separator)
@@ -152,8 +125,11 @@ class Texts:
         return files
 
 
-def find_texts(options: TokenizeArguments) -> Texts:
+def find_texts(options: TokenizeArguments, *, streams: bool = True) -> Texts:
     """Find the input of `tokenize`, and tell what it holds: by the options, else by its first record.
+
+    Args:
+        streams: begin to read standard input and pipes, if nothing else tells; what is read is lost to later calls.
 
     Raises:
         UsageError: no input, or one that can't be read as asked; an option that has no effect on what it holds.
@@ -164,88 +140,43 @@ def find_texts(options: TokenizeArguments) -> Texts:
     found: list[Sequence[CorpusFile] | Once] = []
     used: set[str] = set()
     for path in inputs:
-        if _is_once(path):
-            found.append(Once(path, records))
+        if is_once(path):
+            found.append(Once(path, records, options.format))
         else:
             inside = find_files(path, options.format, options.include, options.exclude)
             found.append(inside.files)
             used |= inside.patterns
     _warn_of_unused(options, used)
-    first, where = first_of(_files(found))
-    if records is not None:
-        first, records = peek(records)
-        found, where = [Once(STDIN, records)], "inputs"
-    layouts, held = _layouts(options, first, where, _files(found))
-    kind: Input = "texts"
-    if layouts:
-        kind = "conversations"
-    elif options.ids_field is not None:
-        kind = "token ids"
+    first, where = _first(found, streams=streams and is_by_name(options) and (not options.dry_run or STDIN in inputs))
+    holding = look(options, first, where, _files(found))
     separator = _separator(options)
-    fields = _fields(options, layouts, first or {}, refuse=held is not None)
-    read_fields = ReadFields()
-    if first is not None:
-        read_fields = read_fields_of(first, fields)
-        warn_of_lacking(first, fields)
-    texts = Texts(inputs, found, kind, fields, separator, read_fields)
+    texts = Texts(inputs, found, holding.kind, holding.fields, separator, holding.read)
     _separated(texts.files, separator)  # raises if it has no effect on one
-    _check_held(options, kind, held)
-    if first is not None and held is not None and not held.warned:
-        warn_of_left_out(first, read_fields, fields, where)  # what is named is meant
+    _check_held(options, holding)
     return texts
 
 
-def _layouts(
-    options: TokenizeArguments, first: Mapping[str, Any] | None, where: str, files: Sequence[CorpusFile]
-) -> tuple[tuple[RecordLayout, ...], FirstRecord | None]:
-    """Return the layouts of conversations by the options, else by the first record; and what that holds, if it counts.
+def _first(found: Iterable[Sequence[CorpusFile] | Once], *, streams: bool) -> tuple[Mapping[str, Any] | None, str]:
+    """Return the first record of files, else of other inputs, None if none can be read; and where it is.
 
     Args:
-        first: the first record, if there is one, and `where` it is.
-        files: of the input.
+        streams: begin to read standard input and pipes.
     """
-    if options.completion is not None or options.prompt:
-        return (_named(options, first or {}),), None
-    if options.conversations == AUTO:
-        return USUAL, FirstRecord(USUAL)
-    if options.conversations is not None:
-        return (RecordLayout(options.conversations),), None
-    if options.ids_field is not None or options.text_field != TokenizeArguments.text_field:
-        return (), None  # a field that is named is read, whatever is beside it
-    if first is None and options.records is None and any(map(_is_once, options.names)):
-        why = "a pipe is taken for texts, since its first record is not looked at beforehand"
-        return (), FirstRecord(why=why, remedy="if it holds conversations, give --conversations=auto")
-    held = held_by_first(first, options.text_field, where, files)
-    return held.layouts, held
+    first, where = first_of(_files(found))
+    for some in found:
+        if first is None and isinstance(some, Once) and (streams or some.given):
+            first, where = some.first()
+    return first, where
 
 
-def _named(options: TokenizeArguments, record: Mapping[str, Any]) -> RecordLayout:
-    """Return the layout that options name; prompt or answer by its well-known name, where only the other is named.
-
-    Args:
-        record: the first.
-    """
-    layout = RecordLayout(prompt=tuple(options.prompt), completion=options.completion or "")
-    if not options.prompt or not options.completion:
-        layout = completed(options.prompt, options.completion, record)
-    history = options.history or layout.history
-    return msgspec.structs.replace(layout, system=options.system or "", history=history)
-
-
-def _check_held(options: TokenizeArguments, kind: Input, held: FirstRecord | None) -> None:
-    """Refuse options that have no effect on what the input holds, and say why it is taken for that.
-
-    Args:
-        held: what the first record holds; None if options say it.
-    """
+def _check_held(options: TokenizeArguments, holding: Holding) -> None:
+    """Refuse options that have no effect on what the input holds, and say why it is taken for that."""
     try:
-        check_input(options, kind)
+        check_input(options, holding.kind)
     except UsageError as error:
-        if held is None or held.layouts:
+        if not holding.why:
             raise
-        if held.unknown:
-            raise UsageError("unread-layout", held.why, remedy=held.remedy, where=held.unknown) from None
-        raise UsageError(error.code, f"{error.what}: {held.why}", remedy=held.remedy, where=error.where) from None
+        raise UsageError(error.code, f"{error.what}: {holding.why}", remedy=holding.remedy, where=error.where) from None
 
 
 def _separator(options: TokenizeArguments) -> str:
@@ -281,7 +212,7 @@ def _check_names(options: TokenizeArguments) -> None:
     if not inputs:
         remedy = "name files, directories, globs or URLs, or - for standard input"
         raise UsageError("no-input", "no input is given", remedy=remedy)
-    once = list(filter(_is_once, inputs))
+    once = list(filter(is_once, inputs))
     stream = "a pipe"
     if options.records is not None:
         stream = "a stream of records"
@@ -296,65 +227,12 @@ def _check_names(options: TokenizeArguments) -> None:
         raise UsageError("stdin-no-resume", f"{stream} can't be resumed", remedy=remedy, where="--resume")
 
 
-def _is_once(path: str) -> bool:
-    return path == STDIN or is_pipe(path)
-
-
 def _files(found: Iterable[Sequence[CorpusFile] | Once]) -> list[CorpusFile]:
     files: list[CorpusFile] = []
     for some in found:
         if not isinstance(some, Once):
             files += some
     return files
-
-
-def _fields(
-    options: TokenizeArguments, layouts: tuple[RecordLayout, ...], first: Mapping[str, Any], *, refuse: bool
-) -> Fields:
-    """List the fields of a record to read; among the fields to keep, the id comes first.
-
-    Args:
-        first: the first record.
-        refuse: nothing is named, so that a field which only later records have must not be left out.
-    """
-    kept = list(options.columns)
-    if options.id_field is not None:
-        kept.insert(0, options.id_field)
-    ids = options.ids_field is not None
-    layouts = tuple(map(partial(_completed, options), layouts))
-    known = set(map(top_of, kept))
-    for layout in layouts:
-        known |= set(map(top_of, layout.paths))
-    for name, value in first.items():
-        if is_something(value):
-            known.add(name)
-    return Fields(
-        options.ids_field or options.text_field,
-        ids=ids,
-        columns=tuple(dict.fromkeys(kept)),
-        required=options.id_field or "",
-        layouts=layouts,
-        beside=_beside(options) if ids else (),
-        known=frozenset(known),
-        refuse=refuse,
-    )
-
-
-def _completed(options: TokenizeArguments, layout: RecordLayout) -> RecordLayout:
-    """Return a layout with what options say of any."""
-    turn: tuple[str, ...] = ()
-    if layout.messages:
-        turn = tuple(options.message_fields)
-    return msgspec.structs.replace(layout, reasoning=options.reasoning_field or "", turn=turn)
-
-
-def _beside(options: TokenizeArguments) -> tuple[str, ...]:
-    """List the fields beside the ids that may say more of them; kept fields are scalars, and not among them."""
-    if options.ids_only:
-        return ()
-    above, dot, _ = str(options.ids_field).rpartition(".")
-    names = [f"{above}{dot}{name}" for name in KNOWN]
-    return tuple(name for name in names if name not in (options.ids_field, options.id_field, *options.columns))
 
 
 def find_files(

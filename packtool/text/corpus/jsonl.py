@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 
 from packtool.support.decoding import prepared
+from packtool.text.conversations.layouts import ANSWERS, MESSAGES, PREFERENCE
 from packtool.text.corpus.documents import KINDS, document_of, scalars_of
 from packtool.text.corpus.records import (
     RECORD_BYTES,
@@ -83,8 +84,9 @@ class RecordParser:
     def __init__(self, fields: Fields, limit: int) -> None:
         self._fields = fields
         self._limit = limit
-        self._names = tuple(dict.fromkeys((*fields.document, *fields.columns)))
+        self._names = tuple(dict.fromkeys((fields.text, *fields.columns)))
         self._plain = fields.plain and all(steps(name) == (name,) for name in self._names)
+        self._missing = set(fields.optional)
         self._decoder = self._quick()
 
     def _quick(self) -> Any:
@@ -100,6 +102,9 @@ class RecordParser:
         scalars: list[Any] = [(place, _SCALAR, None) for place in places[1:]]
         members = [("f0", list[int] if self._fields.ids else str), *scalars]
         rename = dict(zip(places, self._names, strict=True))
+        if self._fields.by_name:  # a record with these fields needs a closer look
+            names = [name for name in (*MESSAGES, *ANSWERS, *PREFERENCE) if name not in self._names]
+            members += [(name, None, None) for name in names]
         return prepared(msgspec.defstruct("Record", members, rename=rename))
 
     def fast(self, lines: bytes | bytearray) -> RecordBatch | None:
@@ -134,7 +139,7 @@ class RecordParser:
             Fault: one of them can't be used.
         """
         fields = self._fields
-        batch = RecordBatch(fields, records=len(records))
+        batch = RecordBatch(fields, records=len(records), missing=self._missing)
         columns: list[list[str | None]] = []
         if not self._plain:
             found = [self._found(record, ()) for record in records]
@@ -160,13 +165,13 @@ class RecordParser:
         Args:
             records: the text of each, and how many records it is: blank lines are several, and no document.
         """
-        batch = RecordBatch(self._fields)
+        batch = RecordBatch(self._fields, missing=self._missing)
         for text, count in records:
             batch.records += count
             batch.add(batch.records, self._record, text)
             if len(batch.rejects) == _REJECTS:
                 yield batch
-                batch = RecordBatch(self._fields)
+                batch = RecordBatch(self._fields, missing=self._missing)
         yield batch
 
     def _record(self, text: bytes | memoryview) -> MadeDocument | None:
@@ -207,7 +212,7 @@ class RecordParser:
     def _found(self, record: dict[str, Any], known: Iterable[str]) -> MadeDocument:
         """Return the document and the scalars of a record."""
         fields = self._fields
-        document = document_of(fields, record, known)
+        document = document_of(fields, record, known, self._missing)
         if not fields.columns:
             return document, []
         return document, scalars_of(fields, record, known)

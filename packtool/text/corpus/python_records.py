@@ -12,7 +12,10 @@ import msgspec
 
 from packtool.errors import UsageError
 from packtool.places.url import is_remote, require_no_secret
+from packtool.text.conversations.contract import is_something
 from packtool.text.corpus.classify import classify
+from packtool.text.corpus.python_tables import PythonTable
+from packtool.text.corpus.python_values import plain
 from packtool.text.corpus.records import CorpusFile, Fields
 from packtool.text.faults import Fault
 from packtool.text.paths import top_of
@@ -27,7 +30,7 @@ def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> Cor
     """Copy records, one after another, to a file of JSON Lines with the fields that are read.
 
     Args:
-        records: texts, or mappings with the fields; a `Dataset` or `IterableDataset` of Hugging Face, too.
+        records: texts, mappings with the fields, or a table; an `IterableDataset` of Hugging Face, too.
         directory: for the file.
 
     Raises:
@@ -37,22 +40,31 @@ def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> Cor
         splits = ", ".join(map(str, records)) or "nothing"
         raise _refused(f"a mapping, of {splits}, is not a sequence of records", "give one of its values")
     target = directory / "stdin"  # they take its place
-    names = _names(fields, ())
+    if isinstance(records, PythonTable):
+        names = _names(fields)
+        records.write(target, [name for name in records.names if name in names] + fields.told_by(records.names))
+        return msgspec.structs.replace(classify(NAME, str(target), "arrow"), copied=True)
+    names = _names(fields)
+    told: dict[tuple[Any, ...], list[str]] = {}  # by the names of a record's fields, which are often the same
     with target.open("w", encoding="ascii", newline="\n") as out:
         for number, record in enumerate(_narrowed(records, fields), 1):
             given = _record(record, number, fields.text)
-            if fields.chat:
-                names = _names(fields, given)
             kept = {name: given[name] for name in names if name in given}
+            of = tuple(given)
+            if of not in told:
+                told[of] = fields.told_by(map(str, of), known=True)
+            for name in told[of]:
+                if is_something(given.get(name)):
+                    kept[name] = True
             # Where nothing is what was asked for, the names alone: the reader then says what there is.
-            out.write(json.dumps(kept or dict.fromkeys(map(str, given)), default=_plain) + "\n")
+            out.write(json.dumps(kept or dict.fromkeys(map(str, given)), default=plain) + "\n")
     return msgspec.structs.replace(classify(NAME, str(target), "jsonl"), copied=True)
 
 
-def _names(fields: Fields, known: Iterable[Any]) -> list[str]:
-    """List the fields to read of a record that has the known ones; of a path, the field in which it begins, too."""
+def _names(fields: Fields) -> list[str]:
+    """List the fields to read of a record; of a path, the field in which it begins, too."""
     names: dict[str, None] = {}
-    for path in (*fields.wanted(map(str, known)), *fields.columns):
+    for path in (*fields.document, *fields.columns):
         names |= {path: None, top_of(path): None}
     return list(names)
 
@@ -61,22 +73,29 @@ def _narrowed(records: Any, fields: Fields) -> Iterable[Any]:
     """Select the columns of a dataset that are read, so that images and the like are not decoded for nothing."""
     known = getattr(records, "column_names", None)
     if isinstance(known, list) and hasattr(records, "select_columns"):
-        wanted = [name for name in _names(fields, known) if name in known]
+        names = _names(fields)
+        wanted = [name for name in known if name in names] + fields.told_by(known)
         if wanted:
-            return _without_nulls(records.select_columns(wanted))
-    return _without_nulls(records)
+            return _without_nulls(records.select_columns(wanted), fields)
+    return _without_nulls(records, fields)
 
 
-def _without_nulls(records: Any) -> Iterator[Any]:
-    """Yield records; records of a dataset come as a file of JSON has them, without the nulls that its table adds."""
+def _without_nulls(records: Any, fields: Fields) -> Iterator[Any]:
+    """Yield records; records of a dataset come as a file of JSON has them, without the nulls that its table adds.
+
+    Of what only tells by being there, such as images, that is all that comes.
+    """
     if getattr(records, "features", None) is None or not hasattr(records, "with_format"):
         yield from records
         return
     from packtool.text.corpus.rows import records_of
+    from packtool.text.corpus.table_columns import something_in
 
     try:
         for table in records.with_format("arrow").iter(batch_size=_ROWS):
-            yield from records_of(table)
+            told = {name: something_in(table.column(name)) for name in fields.told_by(table.column_names)}
+            for place, record in enumerate(records_of(table.drop_columns(list(told)))):
+                yield record | {name: True for name, there in told.items() if there[place]}
     except Fault as error:
         raise _refused(error.what, error.remedy) from None
 
@@ -93,10 +112,6 @@ def _record(record: Any, number: int, text: str) -> Mapping[str, Any]:
         require_no_secret(record)
         raise _refused(f"the first text, {record!r}, names a file", "give paths as a list, or texts as {'text': ...}")
     return {text: record}
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _refused(what: str, remedy: str) -> UsageError:

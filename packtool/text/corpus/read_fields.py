@@ -1,25 +1,25 @@
-"""Say what of the first record is read and what is not, and warn of what is hardly left out on purpose."""
+"""Say what of records is read and what is not."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from packtool.formats.fields import REASONING
-from packtool.text.conversations.conversation import Conversation
-from packtool.text.conversations.layouts import RecordLayout
-from packtool.text.conversations.unread import missed
-from packtool.text.corpus.documents import fields_there
+from packtool.support.sizes import plural
+from packtool.text.conversations.conversation import texts_of
+from packtool.text.conversations.described import holds_messages
+from packtool.text.conversations.layouts import REASONING, RecordLayout
 from packtool.text.corpus.records import Fields
-from packtool.text.faults import Fault
+from packtool.text.faults import CONTRACT, Fault
 from packtool.text.paths import MISSING, beside, steps, value_at, values_at
 from packtool.warnings import warn
 
 _SHOWN = 12
 """Most fields that are listed."""
+_COUNTED = 100
+"""Most fields that are counted: some records have a field of its own for each thing."""
 
 
 class ReadFields(msgspec.Struct, frozen=True):
@@ -38,84 +38,144 @@ class ReadFields(msgspec.Struct, frozen=True):
 
     def shown(self) -> str:
         """Write it as a line; "" if nothing of it is read."""
-        if not self.read:
-            return ""
-        more = ", …" * (len(self.left_out) > _SHOWN)
-        others = f"; not read: {', '.join(self.left_out[:_SHOWN])}{more}" if self.left_out else ""
-        return f"read: {self.read}{others}"
+        return _line(self.read, self.left_out) if self.read else ""
 
 
-def read_fields_of(record: Mapping[str, Any], fields: Fields) -> ReadFields:
-    """Tell what of a record is read.
+class LayoutCounts(msgspec.Struct):
+    """What was read of the conversations of one layout, and what was not."""
 
-    >>> read_fields_of({"text": "words", "title": "a", "score": 7}, Fields()).shown()
+    read: str  # fields that the first of them is read from, the answer behind an arrow
+    conversations: int = 0
+    not_read: dict[str, int] = msgspec.field(default_factory=dict)  # conversations, by the other fields that they have
+
+    def count(self, names: Iterable[str]) -> None:
+        """Count a conversation with these other fields."""
+        self.conversations += 1
+        for name in names:
+            self._note(name, 1)
+
+    def add(self, other: LayoutCounts) -> None:
+        """Add the counts of later conversations."""
+        self.conversations += other.conversations
+        for name, count in other.not_read.items():
+            self._note(name, count)
+
+    def _note(self, name: str, count: int) -> None:
+        if name in self.not_read or len(self.not_read) < _COUNTED:
+            self.not_read[name] = self.not_read.get(name, 0) + count
+
+    def shown(self, *, alone: bool = True) -> str:
+        """Write it as a line; a field that not all have comes with the number of conversations.
+
+        Args:
+            alone: there is no other layout.
+
+        >>> LayoutCounts("messages", 9, {"id": 9, "lang": 2}).shown()
+        'read: messages; not read: id, lang (of 2 conversations)'
+        >>> LayoutCounts("prompt → answer", 1).shown(alone=False)
+        'read: prompt → answer (1 conversation)'
+        """
+        names = []
+        for name, count in self.not_read.items():
+            names.append(name if count == self.conversations else f"{name} (of {_conversations(count)})")
+        several = "" if alone else f" ({_conversations(self.conversations)})"
+        return _line(self.read + several, names)
+
+
+def read_lines(first: ReadFields, layouts: Sequence[LayoutCounts]) -> list[str]:
+    """Write what was read and what was not: a line for each layout of conversations, else for the first record."""
+    if layouts:
+        return [layout.shown(alone=len(layouts) == 1) for layout in layouts]
+    return list(filter(None, [first.shown()]))
+
+
+def recorded_lines(options: Mapping[str, Any]) -> list[str]:
+    """Write the same of a token store, by the options in its manifest."""
+    first = ReadFields(options.get("read", ""), tuple(options.get("not_read", ())))
+    return read_lines(first, [LayoutCounts(**layout) for layout in options.get("layouts", ())])
+
+
+def _conversations(count: int) -> str:
+    return plural(count, "conversation")
+
+
+def _line(read: str, left_out: Sequence[str]) -> str:
+    more = ", …" * (len(left_out) > _SHOWN)
+    others = f"; not read: {', '.join(left_out[:_SHOWN])}{more}" if left_out else ""
+    return f"read: {read}{others}"
+
+
+def read_fields_of(record: Mapping[str, Any], fields: Fields) -> tuple[ReadFields, list[Any]]:
+    """Tell what of the first record is read, and return the texts of it that are.
+
+    Raises:
+        Fault: it is refused by the names of its fields.
+
+    >>> read_fields_of({"text": "words", "title": "a", "score": 7}, Fields())[0].shown()
     'read: text; not read: title, score'
     """
-    sides = [[name for name in (fields.texts or (fields.text,)) if value_at(record, name) is not MISSING]]
-    if fields.chat:
-        sides = _sides(record, fields)
-    taken = {path: steps(path) for path in chain(*sides, fields.columns)}
-    # A field of the whole name is read where a path leads nowhere.
-    left = [path for path, value in beside(record, taken.values()) if value is not None and path not in taken]
-    return ReadFields(" → ".join(", ".join(side) for side in sides if side), tuple(left))
+    if fields.layout is not None:
+        return _of_conversation(record, fields)
+    names = [name for name in (fields.texts or (fields.text,)) if value_at(record, name) is not MISSING]
+    read = ReadFields(", ".join(names), _others(record, (*names, *fields.columns)))
+    return read, list(values_at(record, names).values())
 
 
-def warn_of_lacking(record: Mapping[str, Any], fields: Fields) -> None:
-    """Warn of texts to join that the first record lacks, as where a name is misspelled."""
-    lacking = sorted(set(fields.texts).difference(values_at(record, fields.texts)))
-    if not lacking or not read_fields_of(record, fields).read:
-        return  # no text is there: reading it will tell
-    what = f"the first record has no {', '.join(map(repr, lacking))}; {fields_there(record)}"
-    warn("column-empty", what, remedy="check the name, unless later records have it", where="--text-field")
-
-
-def _sides(record: Mapping[str, Any], fields: Fields) -> list[list[str]]:
-    """Return the paths of what is read of a conversation: of the prompt, or of all; and of the answer."""
-    layouts = [layout for layout in fields.layouts if not layout.lacking(_held(record, layout.paths))]
-    if not layouts:
-        return []
-    layout = layouts[0]
-    try:
-        held = list(_conversation(record, layouts).record)
-    except Fault:
-        held = _held(record, layout.paths)  # reading it will tell what is wrong
-    if layout.messages:
-        return [held]
-    answer = [path for path in held if path in (layout.completion, layout.reasoning) or path in REASONING]
-    return [[path for path in held if path not in answer], sorted(answer, key=layout.completion.__eq__)]
-
-
-def _conversation(record: Mapping[str, Any], layouts: Sequence[RecordLayout]) -> Conversation:
+def _of_conversation(record: Mapping[str, Any], fields: Fields) -> tuple[ReadFields, list[Any]]:
     from packtool.text.conversations.record import conversation_of  # texts do without it
 
-    return conversation_of(record, layouts)
+    assert fields.layout is not None
+    try:
+        talk = conversation_of(record, fields.layout)
+    except Fault as fault:
+        if fault.code in CONTRACT:
+            raise
+        return ReadFields(), []  # reading it will tell
+    of_messages = [name for name in talk.unread if name not in record]
+    left = (*_others(record, (*talk.record, *fields.columns)), *of_messages)
+    read = ReadFields(read_of(talk.layout, list(talk.record)), left)
+    return read, [message.get("content") for message in talk.messages]
 
 
-def _held(record: Mapping[str, Any], paths: tuple[str, ...]) -> list[str]:
-    return [path for path in paths if value_at(record, path) not in (MISSING, None)]
+def read_of(layout: RecordLayout, taken: Sequence[str]) -> str:
+    """List the paths that a conversation is read from: those of the prompt, and behind an arrow those of the answer.
+
+    >>> read_of(RecordLayout(prompt=("q",), completion="a"), ["q", "a", "reasoning_content", "tools"])
+    'q, tools → a, reasoning_content'
+    """
+    if layout.messages:
+        return ", ".join(taken)
+    answer = [path for path in taken if path in (layout.completion, layout.reasoning or REASONING)]
+    prompt = [path for path in taken if path not in answer]
+    return f"{', '.join(prompt)} → {', '.join(sorted(answer, key=layout.completion.__eq__, reverse=True))}"
 
 
-def warn_of_left_out(record: Mapping[str, Any], read_fields: ReadFields, fields: Fields, where: str) -> None:
-    """Warn of fields that are not read though they hold a long text or messages, or have a name that says so.
+def _others(record: Mapping[str, Any], paths: Sequence[str]) -> tuple[str, ...]:
+    """List what lies beside these paths in a record, and is not null."""
+    taken = {path: steps(path) for path in paths}
+    # A field of the whole name is read where a path leads nowhere.
+    return tuple(path for path, value in beside(record, taken.values()) if value is not None and path not in taken)
+
+
+def warn_of_left_out(record: Mapping[str, Any], read: ReadFields, texts: Sequence[Any], where: str) -> None:
+    """Warn of a field that is not read, and holds messages, or a longer text than what is read.
 
     Args:
-        where: the file of the record, for the message.
+        record: the first, of which this is `read`: these texts.
+        where: its file, for the message.
     """
-    if not read_fields.read:
+    if not read.read:
         return  # reading it will tell
-    read = [value_at(record, name) for name in fields.texts or (fields.text,)]
-    if fields.chat:
-        try:
-            read = list(_conversation(record, fields.layouts).record.values())
-        except Fault:
-            return  # reading it will tell
+    size = sum(map(len, texts_of(list(texts))))
     found: list[str] = []
-    for name in read_fields.left_out:
-        what = missed(name.rpartition(".")[2], value_at(record, name), read, beside_text=not fields.chat)
-        if what:
-            found.append(f"{name} ({what})")
+    for path in read.left_out:
+        value = value_at(record, path)
+        if isinstance(value, list) and holds_messages(value):
+            found.append(f"{path} (messages)")
+        elif isinstance(value, str) and len(value) > size:
+            found.append(f"{path} (a text of {len(value):,} characters)")
     if not found:
         return
     what = f"of the first record, {', '.join(found[:_SHOWN])} {'is' if len(found) == 1 else 'are'} not read"
-    remedy = "name what belongs to a conversation: --prompt, --completion, --system, --history, --reasoning-field"
+    remedy = "if it belongs to what is read, name it with an option"
     warn("fields-left-out", what, remedy=remedy, where=where)

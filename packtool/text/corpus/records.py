@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from packtool.formats.fields import ANSWERS, BESIDE, HISTORY, hardly_left_out
-from packtool.text.conversations.layouts import RecordLayout, lacking
+from packtool.text.conversations.contract import is_label
+from packtool.text.conversations.layouts import MARKS, MEDIA, NAMES, RecordLayout, beside
 from packtool.text.faults import Fault
+from packtool.text.paths import top_of
 
-_BESIDE = frozenset((*BESIDE, *ANSWERS, *HISTORY))
 RECORD_BYTES = 1 << 26
 """Default limit of a record's size, uncompressed: what is larger is hardly a document."""
 EXCERPT = 1 << 16
@@ -93,44 +93,57 @@ class Fields(msgspec.Struct, frozen=True):
         ids: it holds a list of token ids.
         columns: scalars that are kept.
         required: the one of them that no record may lack; "" if records may lack any.
-        layouts: of conversations, of which a record has the first whose parts it has; none where documents are texts.
+        layout: of conversations; None where documents are texts or ids.
+        by_name: no option names a document, so each record tells what it holds by the names of its fields.
         beside: fields that may say more of the ids; a record in which one does can't be used.
-        known: fields of conversations that were told of, read or not; None to tell of none.
-        refuse: refuse a conversation with another field that is hardly left out on purpose.
+        first: the layout of the first record, if that is a conversation.
+        known: fields of the first record that hold something: others that a conversation does not read are counted.
     """
 
     text: str = "text"
     ids: bool = False
     columns: tuple[str, ...] = ()
     required: str = ""
-    layouts: tuple[RecordLayout, ...] = ()
-    beside: tuple[str, ...] = ()
-    known: frozenset[str] | None = None
-    refuse: bool = False
+    layout: RecordLayout | None = None
+    by_name: bool = False
+    beside: frozenset[str] = frozenset()
+    first: RecordLayout | None = None
+    known: frozenset[str] = frozenset()
 
     @property
     def chat(self) -> bool:
         """Whether documents are conversations."""
-        return self.layouts != ()
+        return self.layout is not None
 
     @property
     def document(self) -> tuple[str, ...]:
-        """The paths that make a document; beside a conversation there may be other fields, see `wanted`."""
-        if not self.chat:
-            return (self.text, *self.texts, *self.beside)
-        paths: dict[str, None] = {}
-        for layout in self.layouts:
-            paths |= dict.fromkeys(layout.paths)
-        return tuple(paths)
+        """The paths that make a document, if a record has them."""
+        if self.by_name:
+            return (*NAMES, *(self.layout.paths if self.layout is not None else ()))
+        if self.layout is not None:
+            return (*self.layout.paths, *beside(self.layout))
+        return (self.text, *self.texts, *sorted(self.beside))
 
-    def wanted(self, names: Iterable[str]) -> list[str]:
-        """List the paths to read of a table with these columns: those of documents, and what may belong to them."""
-        paths = dict.fromkeys(self.document)
-        known = self.known or frozenset()
+    def told_by(self, names: Iterable[str], *, known: bool = False) -> list[str]:
+        """List the fields, of these and beside those of the document, of which only counts whether they hold something.
+
+        These are labels; marks and media, which refuse a conversation that is known by its name; and what nothing
+        reads, and the first record lacks, unless what it has is asked for, too.
+        """
+        if self.layout is None:
+            return []
+        read = set(map(top_of, self.document))
+        told = []
         for name in names:
-            if self.chat and (name in _BESIDE or (name not in known and hardly_left_out(name))):
-                paths[name] = None
-        return list(paths)
+            refuses = is_label(name) or (self.by_name and name in (*MARKS, *MEDIA))
+            if name not in read and (known or refuses or name not in self.known):
+                told.append(name)
+        return told
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """What options name that some records may lack, but not all."""
+        return self.texts if self.layout is None else self.layout.optional
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -143,25 +156,14 @@ class Fields(msgspec.Struct, frozen=True):
         """Whether one field is the document as it is."""
         return not self.chat and not self.texts and not self.beside
 
-    @property
-    def conversations(self) -> dict[str, Any]:
-        """The options that ask for its layouts, without those by which usual names are read."""
-        named: dict[str, Any] = {}
-        for layout in self.layouts:
-            named |= layout.options()
-        if len(self.layouts) > 1:
-            for name in ("conversations", "prompt", "completion"):
-                named.pop(name, None)
-        return named
-
     def lacking(self, names: Collection[str]) -> str:
         """Say what records with these fields lack to have a document; "" if nothing.
 
         >>> Fields("body").lacking(["text"])
         "no text field 'body'"
         """
-        if self.chat:
-            return lacking(self.layouts, names)
+        if self.layout is not None:
+            return self.layout.lacking(names)
         if self.text in names or not set(names).isdisjoint(self.texts):
             return ""
         return f"no field of ids {self.text!r}" if self.ids else f"no text field {self.text!r}"
@@ -264,6 +266,7 @@ class RecordBatch:
         progress: the same as bytes of the file as it lies there.
         rendered: the document of each text that was rendered from a conversation.
         held: what that conversation holds.
+        missing: optional fields that no record had so far.
     """
 
     fields: Fields
@@ -276,6 +279,7 @@ class RecordBatch:
     progress: int = 0
     rendered: list[Any] = field(default_factory=list)
     held: list[Any] = field(default_factory=list)
+    missing: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.columns = [[] for _ in self.fields.columns]

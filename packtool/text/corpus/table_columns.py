@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from packtool.formats.fields import MEDIA
+from packtool.text.conversations.layouts import ANSWERS, MESSAGES, PREFERENCE
 from packtool.text.corpus.documents import document_of, fields_there, in_parts
 from packtool.text.corpus.records import Fields, MadeDocument, RecordBatch, require_size, scalar
 from packtool.text.corpus.rows import Reader, is_json, reader_of
@@ -39,32 +39,40 @@ class Columns:
         held = self._held(schema)
         self._paths: dict[str, Path] = {}
         self._readers: dict[str, Reader | None] = {}
-        named = {path for layout in fields.layouts for path in layout.paths}
+        named = (*MESSAGES, *fields.layout.paths) if fields.layout is not None else ()
+        self._told = fields.told_by(schema.names)
         for name in held:
             self._paths[name], kind = _find(schema, name, "missing-text")
-            if name in MEDIA:
-                self._readers[name] = bool  # media are refused, so only whether they are there counts
-            else:
+            try:
                 self._readers[name] = reader_of(kind, name, beside=name in named)
-        self._plain = fields.plain and not fields.ids and self._readers[fields.text] is None
+            except Fault:
+                if name in named or not fields.by_name:
+                    raise
+                del self._paths[name]
+                self._told.append(name)
+        self._missing = set(fields.optional)
+        # Where no other column may make a conversation of a row, the texts are taken as they are.
+        others = fields.by_name and not {*MESSAGES, *ANSWERS, *PREFERENCE}.isdisjoint(held)
+        self._plain = fields.plain and not fields.ids and not others and self._readers[fields.text] is None
         self._others = [_scalar(schema, name, required=name == fields.required) for name in fields.columns]
         self._required = 0  # its place, if there is one
         if fields.required:
             self._required = fields.columns.index(fields.required)
-        self.names = list(dict.fromkeys(map(_column, filter(None, [*self._paths.values(), *self._others]))))
+        told = [(name,) for name in self._told]
+        self.names = list(dict.fromkeys(map(_column, filter(None, [*self._paths.values(), *self._others, *told]))))
 
     def _held(self, schema: Any) -> list[str]:
         """List the columns of documents that there are, of the types they need."""
         fields = self._fields
         if fields.ids:
             return self._held_with_ids(schema)
-        held = [name for name in fields.wanted(schema.names) if _is_there(schema, name)]
+        held = [name for name in dict.fromkeys(fields.document) if _is_there(schema, name)]
         lacking = fields.lacking(held)
         if lacking:
             raise Fault("missing-text", f"{lacking}; {fields_there(schema.names)}")
         if fields.chat:
             return held
-        for name in held:
+        for name in filter(held.__contains__, (fields.text, *fields.texts)):
             _, kind = _find(schema, name, "missing-text")
             if _is_list(kind) and _holds_text(kind.value_type):
                 raise in_parts(name, f"array_to_string({name}, chr(10)) in DuckDB")
@@ -79,7 +87,7 @@ class Columns:
         if not _holds_ids(kind):
             raise Fault("bad-ids", f"column {name!r} holds {kind}, not lists of token ids")
         held = [name]
-        for other in self._fields.beside:
+        for other in sorted(self._fields.beside):
             with suppress(Fault):  # it is not there
                 _find(schema, other, "bad-ids")
                 held.append(other)
@@ -88,7 +96,7 @@ class Columns:
     def batch(self, table: Any) -> RecordBatch:
         """Extract the documents of a record batch, with their scalars."""
         fields = self._fields
-        batch = RecordBatch(fields, records=len(table), bytes=table.nbytes)
+        batch = RecordBatch(fields, records=len(table), bytes=table.nbytes, missing=self._missing)
         columns: list[list[Any]] = []
         at_fault = False
         for name, path in zip(fields.columns, self._others, strict=True):
@@ -120,6 +128,9 @@ class Columns:
         columns = [_values(_descend(table, path), name) for name, path in self._paths.items()]
         for values in zip(*columns, strict=True):
             rows.append(dict(zip(self._paths, values, strict=True)))
+        for name in self._told:
+            for row, is_there in zip(rows, something_in(table.column(name)), strict=True):
+                row[name] = is_there or None
         return rows
 
     def _documents(self, rows: list[Any]) -> list[Any]:
@@ -149,7 +160,7 @@ class Columns:
         for name, read in self._readers.items():
             if read is not None:
                 values[name] = read(values[name])
-        document = document_of(self._fields, values, self._known)
+        document = document_of(self._fields, values, self._known, self._missing)
         if isinstance(document, str):
             require_size(len(document.encode()), self._limit)
         return document
@@ -165,6 +176,21 @@ class Columns:
             return str(value, "utf-8")
         except UnicodeDecodeError:
             raise Fault("invalid-utf8", "not valid UTF-8") from None
+
+
+def something_in(array: Any) -> list[bool]:
+    """Say of each value of a column whether it is something: neither null, nor an empty text or list."""
+    import pyarrow.compute as pc
+    from pyarrow import types
+
+    there = array.is_valid()
+    sized = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    if _is_list(array.type):
+        there = pc.greater(pc.fill_null(pc.list_value_length(array), 0), 0)
+    elif any(check(array.type) for check in sized):
+        there = pc.greater(pc.fill_null(pc.binary_length(array), 0), 0)
+    found: list[bool] = there.to_pylist()
+    return found
 
 
 def _is_there(schema: Any, name: str) -> bool:

@@ -192,7 +192,7 @@ def _starts(file: CorpusFile, size: int) -> list[int]:
 
 
 def _place(file: CorpusFile, offset: int, size: int) -> tuple[int, int]:
-    return min(offset, file.bytes - size), -1
+    return offset, min(offset + size, file.bytes)
 
 
 BY_LINES = Division(starts=_starts, place=_place, before=lines_before)

@@ -185,6 +185,7 @@ class Attempt:
         if batch.rejects:
             reader.require_unchanged()
             self._reject(span, file, batch, counts)
+        counts.found |= dict.fromkeys(set(self.recipe.fields.optional) - batch.missing, 1)
         documents, utf8 = self._filtered(batch, counts)
         self._write(batch, documents, utf8, counts)
 

@@ -19,10 +19,12 @@ import numpy.typing as npt
 from packtool.formats.names import TOKENIZER
 from packtool.planning.plan import I64
 from packtool.text.conversations.chat import Chat
+from packtool.text.conversations.layouts import shown
 from packtool.text.conversations.renderer import Renderer
 from packtool.text.conversations.spans import Document, Spans
 from packtool.text.corpus.documents import whole
 from packtool.text.corpus.jsonl import same_depth
+from packtool.text.corpus.read_fields import LayoutCounts, read_of
 from packtool.text.corpus.records import RecordBatch
 from packtool.text.encoding.encode import EncodedDocuments
 from packtool.text.encoding.encoders import U32, ReferenceEncoder, mismatch_error
@@ -34,7 +36,6 @@ from packtool.text.tokenizing.held import Held, held_in
 
 LossMask = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.integer[Any]]
-_NAMES = 100  # most names of fields that are counted: some records have a field of its own for each thing
 
 
 class Conversations:
@@ -95,17 +96,15 @@ class Conversations:
             counts.open_turns += document.open
         conversations = dict(zip(batch.numbers, batch.held, strict=True))
         counts.conversations += len(conversations)
-        for number, held in conversations.items():
+        for held in conversations.values():
             counts.reasoning += held.reasoning
-            counts.spelled_calls += held.calls
-            if held.other:
-                counts.other_reasoning += 1
-                counts.first_other = counts.first_other or (counts.records + number, held.other)
+            counts.calls += held.calls
             counts.hidden += held.hidden
             counts.empty_answers += held.empty
-            for name in held.unread:
-                if name in counts.unread or len(counts.unread) < _NAMES:
-                    counts.unread[name] = counts.unread.get(name, 0) + 1
+            name = shown(held.layout)
+            if name not in counts.layouts:
+                counts.layouts[name] = LayoutCounts(read_of(held.layout, held.taken))
+            counts.layouts[name].count(held.unread)
 
     def spelled(self, known: Mapping[str, int]) -> dict[str, int]:
         """Count special tokens that messages spelled out since the last call, by id; `known` has the ids by text."""

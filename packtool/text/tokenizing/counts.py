@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from packtool.errors import DataError
 from packtool.text.corpus.filters import DocumentCounts
+from packtool.text.corpus.read_fields import LayoutCounts
 
 _SUMS = (
     *("documents", "tokens", "empty", "records", "bytes", "lost", "read", "encoded"),
@@ -19,10 +20,9 @@ _SUMS = (
         "context",
         "sentinels",
         "reasoning",
-        "other_reasoning",
         "hidden",
         "empty_answers",
-        "spelled_calls",
+        "calls",
         "open_turns",
         "own_eos",
         "own_bos",
@@ -55,13 +55,12 @@ class SpanCounts(msgspec.Struct):
     sentinels: int = 0  # sentinels of all documents that were encoded
     ends: dict[str, int] = msgspec.field(default_factory=dict)  # by the token that ends the last turn
     open_turns: int = 0  # turns that train without a token that ends them
-    reasoning: int = 0  # conversations whose reasoning is masked or dropped
-    other_reasoning: int = 0  # conversations that hold what looks like reasoning in another form
-    first_other: tuple[int, str] | None = None  # record of the first of these, from 1, and the tag or field
+    reasoning: int = 0  # conversations with reasoning of the assistant
+    calls: int = 0  # conversations with calls of tools
     hidden: int = 0  # messages whose reasoning the template does not show
     empty_answers: int = 0  # answers that may train, without text, calls and reasoning
-    unread: dict[str, int] = msgspec.field(default_factory=dict)  # by a field nothing reads
-    spelled_calls: int = 0  # messages whose content spells a tool call, if tool calls are masked or dropped
+    layouts: dict[str, LayoutCounts] = msgspec.field(default_factory=dict)  # of conversations, as options
+    found: dict[str, int] = msgspec.field(default_factory=dict)  # 1 by each optional field that a record has
     own_eos: int = 0  # texts that end with EOS, and get no second one
     own_bos: int = 0  # texts that begin with the BOS that documents get, and get no second one
     unknown: int = 0  # tokens of the unknown, in place of text that the tokenizer has no token for
@@ -75,16 +74,15 @@ class SpanCounts(msgspec.Struct):
 
     def add(self, other: SpanCounts) -> None:
         """Add another span's counts to these; it follows them in its file."""
-        if self.first_other is None and other.first_other is not None:
-            record, what = other.first_other
-            self.first_other = (self.records + record, what)
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("documents", "words", "characters", "tokens", "unencoded"):
             setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))
-        for name in ("rejected", "special", "fim", "ends", "filled", "unread"):
+        for name in ("rejected", "special", "fim", "ends", "filled", "found"):
             mine, others = getattr(self, name), getattr(other, name)
             mine |= {name: mine.get(name, 0) + count for name, count in others.items()}
+        for name, layout in other.layouts.items():
+            self.layouts.setdefault(name, LayoutCounts(layout.read)).add(layout)
         self.digest = self.digest or other.digest
 
     def count_special(self, ids: npt.NDArray[np.uint32], wanted: tuple[int, ...], vocab_size: int) -> None:

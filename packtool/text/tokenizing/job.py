@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from packtool.engines import Engine
-from packtool.errors import PacktoolError
+from packtool.errors import PacktoolError, UsageError
 from packtool.formats.names import REJECTED, TOKENIZER, token_dtype
 from packtool.formats.schema import InputEntry, OtherFile, StoreManifest, TokenShard
 from packtool.options.tokenize import TokenizeArguments
@@ -28,12 +28,15 @@ from packtool.support.clock import Clock
 from packtool.support.progress import Progress
 from packtool.support.sizes import plural
 from packtool.support.temporary import own_directory
+from packtool.text.conversations.described import described
+from packtool.text.conversations.layouts import shown
 from packtool.text.corpus import blocks as corpus_blocks
 from packtool.text.corpus.documents import fields_there
 from packtool.text.corpus.file_bytes import file_digest
 from packtool.text.corpus.find import Texts
 from packtool.text.corpus.first import first_record
 from packtool.text.corpus.read import records_before
+from packtool.text.corpus.read_fields import LayoutCounts
 from packtool.text.corpus.records import CorpusFile, Span
 from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
 from packtool.text.tokenizing import block as tasks
@@ -63,7 +66,7 @@ def run_blocks(
             yet, nothing stays at the output.
     """
     try:
-        files = texts.stored(output.scratch, options.format, from_anywhere=options.scheduler is not None)
+        files = texts.stored(output.scratch, from_anywhere=options.scheduler is not None)
     except BaseException:
         if texts.once:  # which is gone, so nothing could resume this
             output.discard()
@@ -243,17 +246,24 @@ def finish(
     for counts in per_file:
         total.add(counts)
     files = list(zip(blocks.files, per_file, strict=True))
+    try:
+        require_found(recipe, total, blocks.files)
+    except PacktoolError:
+        output.discard()
+        raise
     facts = _facts(blocks, total)
-    for name in ("read", "not_read"):
-        if name in recipe.options:
-            facts[name] = recipe.options[name]
+    options = recipe.options
     of_chats: dict[str, int] = {}
     if recipe.chat is not None:
         of_chats = chat_counts(total, recipe.chat)
         facts["ends"] = dict(sorted(total.ends.items()))
+        options = options | {"layouts": msgspec.to_builtins(layouts_of(recipe, total))}
+    for name in ("read", "not_read", "layouts"):
+        if name in options:
+            facts[name] = options[name]
     tokenizer_files = write_tokenizer(output, tokenizer.files)
     manifest = StoreManifest(
-        options=recipe.options,
+        options=options,
         inputs=[InputEntry(file.name, file.bytes, counts.digest) for file, counts in files],
         tokenizer=recipe.tokenizer,
         dtype=token_dtype(recipe.tokenizer.vocab_size).str,
@@ -274,9 +284,39 @@ def finish(
     warn_of_columns(total, blocks.files)
     _warn_of_separator(files)
     if recipe.chat is not None:
-        named = [(file.name, counts) for file, counts in files]
-        warn_of_conversations(called, total, named, recipe.chat)
+        warn_of_conversations(called, total, recipe.chat)
     return manifest.counts, run
+
+
+def layouts_of(recipe: StoreRecipe, total: SpanCounts) -> list[LayoutCounts]:
+    """List what was read of conversations by their layouts, that of the first record with all that it has beside."""
+    first = recipe.fields.first
+    layouts = []
+    for name, counts in total.layouts.items():
+        not_read = counts.not_read
+        if first is not None and name == shown(first):
+            not_read = dict.fromkeys(recipe.options["not_read"], counts.conversations) | not_read
+        layouts.append(msgspec.structs.replace(counts, not_read=not_read))
+    return layouts
+
+
+def require_found(recipe: StoreRecipe, total: SpanCounts, files: Sequence[CorpusFile]) -> None:
+    """Require some record to have each field that options name, and records may lack; of a part, warn.
+
+    Args:
+        total: counts of the records of these files, all of them.
+
+    Raises:
+        UsageError: none has one.
+    """
+    for path in recipe.fields.optional:
+        if path in total.found or not total.read:
+            continue
+        known = next(filter(None, map(first_record, files)), {})
+        what, remedy = f"no record has {path!r}; the first has {described(known)}", "correct the option that names it"
+        if recipe.part is None:
+            raise UsageError("no-field", what, remedy=remedy)
+        warn("column-empty", f"in this part, {what}", remedy=f"{remedy}, unless another part has it")
 
 
 def _warn_of_separator(files: Sequence[tuple[CorpusFile, SpanCounts]]) -> None:

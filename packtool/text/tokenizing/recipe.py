@@ -9,7 +9,7 @@ import msgspec
 from packtool.errors import UsageError
 from packtool.formats.schema import StorePart, TokenizerInfo
 from packtool.options.record import as_recorded, recorded
-from packtool.options.tokenize import AUTO, TokenizeArguments
+from packtool.options.tokenize import TokenizeArguments
 from packtool.outputs.claim import key_of
 from packtool.text.conversations.chat import Chat
 from packtool.text.corpus.filters import OF_TEXTS, OF_TOKENS, Filters
@@ -42,10 +42,14 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, options: TokenizeArguments, texts: Texts, tokenizer: Tokenizer) -> StoreRecipe:
         """Return the recipe that options, input and tokenizer make together."""
         written = recorded(options)
+        if texts.kind == "texts":
+            written["text_field"] = texts.fields.text
         if options.ids_only:
             written["ids_only"] = True
         if tokenizer.chat is not None:
-            written |= as_recorded({"conversations": AUTO} | tokenizer.chat.recorded() | texts.fields.conversations)
+            written |= as_recorded(tokenizer.chat.recorded())
+        if texts.fields.layout is not None:
+            written |= as_recorded(texts.fields.layout.options())
         if tokenizer.fim is not None:
             written |= as_recorded(tokenizer.fim.recorded())
         if texts.read_fields.read:

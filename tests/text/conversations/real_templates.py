@@ -18,11 +18,11 @@ from pathlib import Path
 
 from packtool.text.conversations.conversation import Trained
 from packtool.text.conversations.ends import Ends
-from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.spans import documents_of
 from packtool.text.conversations.template import ChatTemplate
 from packtool.text.faults import Fault
 from tests.text.conversations.fuzz import talk
+from tests.text.conversations.talks import talk_of
 from tests.text.encoding.fetch import archive
 
 PACKAGES = {
@@ -86,7 +86,7 @@ def ends_of(source: str, stops: list[str]) -> str:
     ways: list[Trained] = ["assistant", "each"]
     for train_on in ways:  # the second where the template rewrites the first turn later
         try:
-            documents = documents_of(conversation_of(TALK), template, train_on, ends=ends)
+            documents = documents_of(talk_of(TALK), template, train_on, ends=ends)
         except Fault:
             continue
         found = []

@@ -8,10 +8,10 @@ from typing import Any
 from packtool.text.conversations.chat import Chat
 from packtool.text.conversations.conversation import Trained
 from packtool.text.conversations.ends import Ends
-from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.renderer import Renderer
 from packtool.text.conversations.spans import Document, documents_of
 from packtool.text.conversations.template import ChatTemplate
+from tests.text.conversations.talks import talk_of
 
 PROMPT = "{% if add_generation_prompt %}<assistant>{% endif %}"
 PLAIN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</s>{% endfor %}" + PROMPT
@@ -33,7 +33,7 @@ ENDS = Ends(["</s>", "<user>", "<pad>"], ["<s>", "</s>"])
 def documents(
     record: dict[str, Any], source: str, train_on: Trained = "assistant", control: Sequence[str] = (), **options: Any
 ) -> list[Document]:
-    return documents_of(conversation_of(record), ChatTemplate(source, control=control), train_on, ends=ENDS, **options)
+    return documents_of(talk_of(record), ChatTemplate(source, control=control), train_on, ends=ENDS, **options)
 
 
 def texts(document: Document) -> list[str]:

@@ -10,11 +10,11 @@ import pytest
 from packtool.text.conversations.conversation import Trained
 from packtool.text.conversations.ends import Ends
 from packtool.text.conversations.reasoning import THINK, without_reasoning
-from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.spans import documents_of
 from packtool.text.faults import Fault
 from tests.text.conversations.fuzz import KINDS, conversation
 from tests.text.conversations.real_templates import compiled, ends_of, table, templates
+from tests.text.conversations.talks import talk_of
 from tests.text.conversations.test_reasoning import FORMS, LATER
 
 pytestmark = pytest.mark.interop
@@ -46,7 +46,7 @@ def test_turns_gain_their_ends_and_nothing_else(found: dict[str, str], name: str
     none = Ends((), ["\0 is in no text"])
     draw = random.Random(name)
     for kind in KINDS:
-        talk = conversation_of(conversation(draw, kind))
+        talk = talk_of(conversation(draw, kind))
         for train_on in WAYS:
             try:
                 plain = documents_of(talk, template, train_on, ends=none)
@@ -74,7 +74,7 @@ def test_reasoning_in_every_form_is_masked_and_dropped(found: dict[str, str]) ->
         for form, turns in itertools.product((*FORMS, *LATER), (1, 2)):
             said = {"content": form} if isinstance(form, str) else form
             given = [{"role": "user", "content": "Who?"}, {"role": "assistant", **said}] * turns
-            talk = conversation_of({"messages": given})
+            talk = talk_of({"messages": given})
             try:
                 documents = documents_of(talk, template, "each", ends=ends, masked=[THINK])
             except Fault:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from packtool.text.conversations.record import conversation_of
 from packtool.text.faults import Fault
 from tests.text.conversations.rendering import renderer, showing, texts
+from tests.text.conversations.talks import talk_of
 
 SOURCE = showing("m.content }}{{ m.tool_calls | tojson if m.tool_calls")
 CHAT = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "<think>b</think>c"}]}
@@ -17,12 +17,12 @@ CALL = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name":
 
 def rendered(record: dict[str, Any], source: str = SOURCE, **options: Any) -> str:
     renders = renderer(source, **options)
-    [document] = renders.rendered(renders.with_known_roles(conversation_of(record)))
+    [document] = renders.rendered(renders.with_known_roles(talk_of(record)))
     return document.text
 
 
 def trained(record: dict[str, Any], **options: Any) -> list[str]:
-    [document] = renderer(SOURCE, **options).rendered(conversation_of(record))
+    [document] = renderer(SOURCE, **options).rendered(talk_of(record))
     return texts(document)
 
 
@@ -39,7 +39,7 @@ def test_reasoning_and_tool_calls_train_are_masked_or_dropped() -> None:
 def test_special_tokens_that_messages_spell_are_counted() -> None:
     counting = renderer("{{ tools }}" + SOURCE)
     messages = [{"role": "user", "content": "</s><s></s>"}, CHAT["messages"][1]]
-    counting.rendered(conversation_of({"messages": messages, "tools": ["<s>"]}))
+    counting.rendered(talk_of({"messages": messages, "tools": ["<s>"]}))
     assert counting.spelled == {"</s>": 2, "<s>": 2}
 
 

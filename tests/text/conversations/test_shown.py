@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from packtool.text.conversations.record import conversation_of
-from packtool.text.conversations.shown import left_out
+from packtool.text.conversations.shown import shown_by
 from packtool.text.conversations.template import ChatTemplate
 from packtool.text.faults import Fault
 from tests.text.conversations.rendering import PLAIN, renderer, showing
+from tests.text.conversations.talks import talk_of
 
 NAMES = "{{ tools | map(attribute='function.name') | join if tools }}"
 SHOWING = showing("m.content }}{{ m.tool_calls | tojson if m.tool_calls")
@@ -28,7 +28,7 @@ def call(arguments: Any = ARGUMENTS, content: str | None = "") -> dict[str, Any]
 
 def refused(source: str, record: dict[str, Any], **options: Any) -> str:
     with pytest.raises(Fault) as error:
-        renderer(source, **options).rendered(conversation_of(record))
+        renderer(source, **options).rendered(talk_of(record))
     return f"{error.value}: {error.value.remedy}"
 
 
@@ -61,7 +61,6 @@ TOLD = [
         SYSTEM,
         "the content of message 1: give another template with --chat-t",
     ),
-    (PLAIN, FUNCTIONS, "functions of message 1" + OF_TOOLS),
 ]
 
 
@@ -70,7 +69,7 @@ def test_what_a_template_does_not_show_is_refused(source: str, record: dict[str,
     assert refused(source, record).startswith(f"the chat template does not show {what}")
     assert refused(source, record, tool_calls="mask").startswith("the chat template does not show")
     if OF_TOOLS in what or "argument" in what:
-        [document] = renderer(source, tool_calls="drop").rendered(conversation_of(record))
+        [document] = renderer(source, tool_calls="drop").rendered(talk_of(record))
         assert "weather" not in document.text
         assert ANSWER["content"] in document.text
 
@@ -93,15 +92,15 @@ def test_what_a_template_does_not_show_is_refused(source: str, record: dict[str,
     ],
 )
 def test_what_is_shown_in_any_form_is_not_refused(source: str, record: dict[str, Any]) -> None:
-    assert renderer(source).rendered(conversation_of(record))
+    assert renderer(source).rendered(talk_of(record))
 
 
 def test_a_template_is_rendered_with_marks_once_for_each_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     template = ChatTemplate(SHOWING)
-    talks = [conversation_of({"messages": [{**USER, "content": text}, call({"city": text})]}) for text in "abc"]
-    assert [left_out(talk, template) for talk in talks] == [None] * 3
+    talks = [talk_of({"messages": [{**USER, "content": text}, call({"city": text})]}) for text in "abc"]
+    assert [shown_by(template, talk).missing for talk in talks] == [None] * 3
     assert len(template.known_shapes) == 1
-    assert left_out(conversation_of({"messages": [{**USER, "content": ""}, call()]}), template) is None
+    assert shown_by(template, talk_of({"messages": [{**USER, "content": ""}, call()]})).missing is None
     assert len(template.known_shapes) == 2
 
 
@@ -109,5 +108,5 @@ def test_a_list_of_parts_is_never_written_as_a_list() -> None:
     """Some templates write as JSON, or as Python, whatever is no string: the parts are joined for them."""
     parts = {"messages": [USER, {"role": "assistant", "content": [{"type": "text", "text": 'So, "yes".'}]}]}
     for source in (PLAIN, showing("m.content if m.content is string else m.content | tojson")):
-        [document] = renderer(source).rendered(conversation_of(parts))
+        [document] = renderer(source).rendered(talk_of(parts))
         assert document.text == '<user>How warm is it in Lima?</s><assistant>So, "yes".</s>'

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.text.conversations.reasoning import THINK
-from packtool.text.conversations.record import conversation_of
 from packtool.text.conversations.spans import documents_of
 from packtool.text.conversations.template import ChatTemplate
 from packtool.text.faults import Fault
 from packtool.text.tokenizing.conversations import token_mask
 from tests.text.conversations.fuzz import talk
 from tests.text.conversations.rendering import ENDS, MARKED, PLAIN, documents, showing, texts, trained
+from tests.text.conversations.talks import talk_of
 
 
 @pytest.mark.parametrize("source", [PLAIN, MARKED])
@@ -62,10 +62,6 @@ MOVING = (
 COUNTING = "{{ messages | length }}" + PLAIN
 LENGTHS = showing("(m.reasoning_content or '') | length }}{{ m.content")
 FOR_PARTS = PLAIN.replace("{{ m.content }}", "{% for p in m.content %}{{ p.text if p.type == 'text' }}{% endfor %}")
-THOUGHT = {"role": "user", "content": [{"type": "thinking", "thinking": "x"}, {"type": "text", "text": "y"}]}
-
-
-THOUGHTFUL = {"messages": [THOUGHT, talk("", "b")["messages"][1]]}
 UNTRAINED = talk("a", "b", train=False)
 REFUSED: list[tuple[dict[str, Any], str, dict[str, Any], str]] = [
     (reasoned("a", "b"), THINKING, {}, "the chat template renders message 2 differently once others follow it"),
@@ -73,7 +69,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any], str]] = [
     (UNTRAINED, PLAIN, {}, "nothing trains: no message of the assistant may"),
     (talk("a", "b"), PLAIN, {"train_on": "completion"}, "no completion: the record has no prompt and completion"),
     (UNTRAINED, PLAIN, {"train_on": "all"}, "a message is not to train, but all of the text is asked for"),
-    (talk("a", "b", "c", "d"), MOVING, {"train_on": "last"}, "the chat template marks 1 span for 2 messages of the "),
+    (talk("a", "b", "c", "d"), MOVING, {"train_on": "last"}, "the chat template marks several messages as one, so it"),
     (talk("a", "b"), COUNTING, {}, "the chat template renders what comes before message 2 differently once it is"),
     (
         talk("?", "a", reasoning="b"),
@@ -81,8 +77,6 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any], str]] = [
         {"masked": [THINK]},
         "the chat template changes more of its text with the",
     ),
-    (talk("a question", "an answer"), FOR_PARTS, {}, "the chat template takes content in parts alone"),
-    (THOUGHTFUL, PLAIN, {}, "the chat template takes no content in parts, as message 1 has it"),
 ]
 
 
@@ -210,7 +204,7 @@ def test_strings_need_a_template_that_takes_them() -> None:
 
 def test_a_long_conversation_is_rendered_until_its_seconds_are_over() -> None:
     """A template without marks is rendered for each message: thousands of turns take as long as is allowed."""
-    turns = conversation_of(talk(*map(str, range(4000))))
+    turns = talk_of(talk(*map(str, range(4000))))
     message = r"the chat template takes more than 0\.1 seconds for this conversation"
     with pytest.raises(Fault, match=message):
         documents_of(turns, ChatTemplate(PLAIN, seconds=0.1), ends=ENDS)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from packtool.errors import DataError
+from packtool.errors import DataError, UsageError
 from packtool.text.corpus.find import find_files
 from packtool.warnings import PacktoolWarning
 from tests.text.corpus.reading import put
@@ -37,7 +37,7 @@ def test_a_table_with_a_catalogue_is_refused(tmp_path: Path, kept: str, below: s
 def test_the_index_of_shards_is_no_text(tmp_path: Path, index: dict[str, object]) -> None:
     (tmp_path / "shards").mkdir()
     (tmp_path / "shards" / "index.json").write_text(json.dumps(index))
-    assert "no text field 'text'" in fails(DataError, tmp_path / "shards", tmp_path / "out")
+    assert "has neither 'text' nor a conversation" in fails(UsageError, tmp_path / "shards", tmp_path / "out")
 
 
 @pytest.mark.parametrize(

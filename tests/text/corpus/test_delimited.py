@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from packtool.text.conversations.layouts import USUAL
+from packtool.text.conversations.layouts import RecordLayout
 from packtool.text.corpus.formats import FORMATS
 from packtool.text.corpus.records import Fields
 from packtool.text.faults import Fault
@@ -85,6 +85,7 @@ def test_a_header_without_the_column_is_refused(header: str, message: str) -> No
 
 def test_conversations_and_scalars_are_read(tmp_path: Any) -> None:
     data = 'id,messages,tools\n7,"[{""role"": ""user"", ""content"": ""a""}]",\n'
-    [batch] = FORMATS["csv"].read(io.BytesIO(data.encode()), Fields(columns=("id",), layouts=USUAL), 1000)
+    fields = Fields(columns=("id",), layout=RecordLayout("messages"))
+    [batch] = FORMATS["csv"].read(io.BytesIO(data.encode()), fields, 1000)
     assert [talk.messages for talk in batch.documents] == [({"role": "user", "content": "a"},)]
     assert (batch.columns, batch.numbers, batch.records, batch.bytes) == ([["7"]], [1], 1, len(data))

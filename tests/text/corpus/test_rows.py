@@ -15,14 +15,14 @@ from pyarrow import parquet
 
 import packtool
 from packtool.errors import PacktoolError, UsageError
-from packtool.text.conversations.layouts import USUAL
+from packtool.text.conversations.layouts import RecordLayout
 from packtool.text.corpus.python_records import copy_records
 from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import Fields, Span
 from tests.text.corpus.reading import find, together
 from tests.text.tokenizing.runs import ASSET, documents
 
-CHAT = Fields(layouts=USUAL)
+CHAT = Fields(layout=RecordLayout("messages"))
 POOL = {
     "x": st.integers(-(2**62), 2**62),
     "y": st.text(max_size=5),
@@ -127,7 +127,7 @@ def test_what_json_has_not_is_refused_by_name(tmp_path: Path, chat: dict[str, An
     path = write(pa.table({"messages": pa.array([[{"role": "user", "content": 5}]], kind)}), tmp_path / "a.parquet")
     message = r"'messages\.content' holds timestamp\[ms\], which JSON has not"
     with pytest.raises(PacktoolError, match=f"{message}. Cast it to strings"):
-        packtool.tokenize(path, tmp_path / "s", conversations="auto", **chat)
+        packtool.tokenize(path, tmp_path / "s", conversations="messages", **chat)
     with pytest.raises(UsageError, match=message):
         copy_records(Rows(parquet.read_table(path)), tmp_path, CHAT)
 
@@ -166,7 +166,7 @@ def test_a_dataset_in_a_program_is_read_like_its_file(tmp_path: Path) -> None:
     ]
     file = copy_records(Rows(pa.Table.from_pylist(records)), tmp_path, CHAT)
     lines = [json.loads(line) for line in Path(file.location).read_text().splitlines()]
-    assert lines == [{"messages": record["messages"]} for record in records]
+    assert lines == [{"messages": records[0]["messages"], "text": True}, {"messages": records[1]["messages"]}]
 
 
 class Rows:

@@ -17,7 +17,7 @@ import pytest
 from pyarrow import parquet
 
 from packtool.errors import DataError, UsageError
-from packtool.text.corpus.discover import open_pipe
+from packtool.text.corpus.once import Once
 from tests.stores import load
 from tests.text.tokenizing.runs import documents, fails, reference, stored
 
@@ -112,4 +112,4 @@ def test_a_pipe_is_not_read_twice(tmp_path: Path) -> None:
 def test_closed_standard_input_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)  # as Python has it
     with pytest.raises(DataError, match="standard input is closed"):
-        open_pipe("-", None)
+        Once("-").begin()

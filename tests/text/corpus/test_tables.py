@@ -28,8 +28,11 @@ from tests.text.tokenizing.runs import ASSET
 
 def test_a_table_without_the_column_is_refused_with_the_columns_it_has(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,body\n1,a\n")
-    with pytest.raises(DataError) as error:
+    with pytest.raises(UsageError, match=r"it has id .a text., body .a text.. Name the text with text_field"):
         packtool.tokenize(tmp_path / "a.csv", tmp_path / "store", tokenizer=ASSET)
+    (tmp_path / "first.csv").write_text("text\nb\n")
+    with pytest.raises(DataError) as error:
+        packtool.tokenize([tmp_path / "first.csv", tmp_path / "a.csv"], tmp_path / "store", tokenizer=ASSET)
     assert str(error.value) == (
         f"{tmp_path / 'a.csv'}: no text field 'text'; there are id, body (read as csv). "
         "Name the field with text_field or conversations, or the fields with prompt and completion, "
@@ -217,7 +220,7 @@ def test_names_that_are_not_utf_8_reach_messages_escaped(tmp_path: Path, name: s
             packtool.tokenize(tmp_path / name, tmp_path / "store", **options)
         assert str(caught.value).encode().isascii()
         return
-    packtool.tokenize(tmp_path / name, tmp_path / "store", **options)
+    packtool.tokenize(tmp_path / name, tmp_path / "store", text_field="text", **options)
     if on_error == "quarantine":
         [line] = (tmp_path / "store" / "rejected.jsonl").read_text("utf-8").splitlines()
         assert any(each in line for each in ("udce9", "ud800", "not UTF-8"))
@@ -258,5 +261,5 @@ def test_videos_beside_texts_are_not_read_to_say_that_they_are_not_read(tmp_path
         }
         assert file.read_bytes < 1 << 18
     with Counted(tmp_path / "a.parquet") as file:
-        assert [len(batch.documents) for batch in FORMATS["parquet"].read(file, Fields(), 1 << 20)] == [8]
+        assert sum(len(batch.documents) for batch in FORMATS["parquet"].read(file, Fields(), 1 << 20)) == 8
         assert file.read_bytes < 1 << 18
