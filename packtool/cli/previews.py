@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from packtool.text.corpus.records import CorpusFile
     from packtool.text.tokenizing.estimate import Estimate
 
+_SURE = 0.005
+"""Share of an amount that is no error worth saying."""
 _FILES_SHOWN = 12
 """Files that a dry run names."""
 _FOUND = {
@@ -53,6 +56,7 @@ def _plain_preview(preview: Preview) -> dict[str, Any]:
     if preview.estimate:
         known = preview.estimate
         plain["estimate"] = {"cpu_seconds": known.cpu_seconds, "places": known.places, "beginnings": known.beginnings}
+        plain["estimate"] |= {"tokens_margin": known.tokens_margin, "documents_margin": known.documents_margin}
     if preview.left_out:
         plain["left_out"] = preview.left_out
     if preview.read:
@@ -125,14 +129,25 @@ def _estimate_lines(estimate: Estimate, workers: int) -> list[str]:
     if workers > 1:
         time += f" of CPU time, {show_seconds(seconds / workers)} with {plural(workers, 'worker')}"
     lines = [
-        f"would write about {plural(estimate.tokens, 'token')}, {plural(estimate.documents, 'document')}, "
-        f"{show_bytes(estimate.bytes)}",
+        f"would write about {plural(estimate.tokens, 'token')}{_within(estimate.tokens_margin)}, "
+        f"{plural(estimate.documents, 'document')}{_within(estimate.documents_margin)}, {show_bytes(estimate.bytes)}",
         f"would take about {time}",
     ]
     looked = f"estimated from {plural(estimate.places, 'place')} of the text"
     if estimate.beginnings:
         looked += f"; of {plural(estimate.beginnings, 'file')} only at the beginning, which may not stand for the rest"
     return [*lines, looked]
+
+
+def _within(margin: float | None) -> str:
+    """Say by how much an amount is hardly wrong, in whole per cents; "" if that is not known, or nothing.
+
+    >>> _within(0.123), _within(0.001), _within(None)
+    (' (± 13 %)', '', '')
+    """
+    if margin is None or margin < _SURE:
+        return ""
+    return f" (± {math.ceil(margin * 100)} %)"
 
 
 def other_in_words(preview: Preview) -> str:

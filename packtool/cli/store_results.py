@@ -27,8 +27,8 @@ def show_store(result: TokenizeResult, terminal: Terminal) -> None:
 
 def _store_lines(result: TokenizeResult) -> list[str]:
     from packtool.commands.path_info import length_to_try
+    from packtool.formats.made_by import is_default
     from packtool.formats.token_store import TokenStore
-    from packtool.outputs.tokenizer_files import is_default
 
     manifest = TokenStore(result.path).manifest
     tokenizer = manifest.tokenizer
@@ -37,7 +37,9 @@ def _store_lines(result: TokenizeResult) -> list[str]:
     now = run["this_run"]
     earlier = f" ({show_bytes(run['text_bytes'] - now['text_bytes'])} by an earlier run)"
     speed = f"{show_bytes(now['text_bytes'] / seconds)}/s, {now['tokens'] / seconds:,.0f} tokens/s"
-    done = f"{show_bytes(run['text_bytes'])}{earlier * (now['text_bytes'] < run['text_bytes'])} read in {seconds:.1f} s"
+    files = manifest.inputs[0].name if len(manifest.inputs) == 1 else plural(len(manifest.inputs), "file")
+    read = f"{show_bytes(run['text_bytes'])} of {files}"
+    done = f"{read}{earlier * (now['text_bytes'] < run['text_bytes'])} read in {seconds:.1f} s"
     lines = [
         f"{plural(documents, 'document')}, {plural(tokens, 'token')}, "
         f"{tokens / max(documents, 1):,.1f} tokens per document",

@@ -84,7 +84,8 @@ def import_(options: ImportArguments) -> ImportResult:
     key = key_of("import", recorded, info, identity)
     with open_output(place_of(options.output), "import", options, key=key, inputs=[*inputs, *every]) as place:
         if place.preview:
-            require_readable(files[0], chosen, read)
+            for file in files:
+                require_readable(file, chosen, read)
             known = {"files": len(files), "bytes": sum(size for _, size, _ in identity)}
             return ImportResult.previewed(place, options, known)
         if place.finished:
@@ -212,6 +213,8 @@ def _require_documents(inputs: list[Path]) -> None:
     """Refuse packed rows that packtool exported: documents are cut, or several together, in them."""
     for path in inputs:
         directory = path if path.is_dir() else path.parent
+        if directory.name == "data":  # as Parquet is exported
+            directory = directory.parent
         if (directory / manifests.MANIFEST).is_file():
             manifest = manifests.read(directory)
             if isinstance(manifest, ExportManifest) and manifest.sequence_lengths:

@@ -118,13 +118,18 @@ def _require_unicode(declaration: Declared, value: Any) -> None:
         json.dumps(value, ensure_ascii=False, default=str, skipkeys=True).encode()
     except UnicodeEncodeError:
         raise _bad(declaration, f"{shown(value)} is not valid UTF-8", "write it in UTF-8") from None
+    except ValueError:  # a number of thousands of digits, which its kind refuses
+        return
 
 
 def _parsed(declaration: Declared, value: Any) -> Any:
     try:
         return declaration.option.kind.parse(value)
     except UsageError as error:
-        raise UsageError(error.code, error.what, remedy=error.remedy, where=declaration.flag) from None
+        where = declaration.flag
+        if error.where == declaration.name:  # of an argument of a call
+            where = declaration.name
+        raise UsageError(error.code, error.what, remedy=error.remedy, where=where) from None
     except (ValueError, TypeError):
         what, remedy, where = f"{shown(value)} can't be used", f"give {declaration.option.kind.words}", declaration.flag
         if not isinstance(value, str):  # a command line gives texts, so this is a call
@@ -205,7 +210,7 @@ def out_of_range(name: str, value: object, low: int, high: int | None) -> UsageE
     span = f"{low} or more"
     if high is not None:
         span = f"a number from {low} to {_round(high)}"
-    return UsageError("bad-option", f"{value} is out of range", remedy=f"give {span}", where=name)
+    return UsageError("bad-option", f"{shown(value)} is out of range", remedy=f"give {span}", where=name)
 
 
 def unfit(recorded: Mapping[str, Any], commands: Iterable[str]) -> str:

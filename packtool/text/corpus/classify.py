@@ -131,10 +131,12 @@ def _fault(head: bytes, format: TextFormat, compression: str, *, asked: bool) ->
 def _unlike(head: bytes, format: TextFormat) -> Fault | None:
     """Return the fault of a file that begins as none of its format does; None for any other.
 
-    Records begin in ASCII, so that in UTF-16 one of their first four bytes is 0; further on, a zero damages a record.
+    Records begin in ASCII, so that in UTF-16 two of their first four bytes are 0; any other zero damages a record.
     """
     if not format.plain and head.lstrip().startswith(b"<"):
         return PAGE
-    if not format.table and b"\0" in (head if format.plain else head[:4]):
+    if format.plain and b"\0" in head:
+        return BINARY
+    if not format.plain and not format.table and head.count(b"\0", 0, 4) > 1:
         return BINARY
     return None

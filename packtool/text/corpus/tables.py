@@ -74,7 +74,7 @@ def _like(kind: Any) -> Any:
     from pyarrow import types
 
     if types.is_struct(kind):
-        return _row_like(kind)
+        return row_like(kind)
     if types.is_nested(kind) and hasattr(kind, "value_type"):
         return [_like(kind.value_type)]
     if _is_text(kind):
@@ -84,7 +84,7 @@ def _like(kind: Any) -> Any:
     return 0
 
 
-def _row_like(schema: Iterable[Any]) -> dict[str, Any]:
+def row_like(schema: Iterable[Any]) -> dict[str, Any]:
     """Return an object such as those with these fields."""
     row = {}
     for field in schema:
@@ -103,7 +103,7 @@ def first_row(schema: Any, batches: Iterable[Any]) -> dict[str, Any] | None:
     try:
         for batch in batches:
             if len(batch):
-                return _row_like(schema) | row_of(pa.Table.from_batches([batch.slice(0, 1)]))
+                return row_like(schema) | row_of(pa.Table.from_batches([batch.slice(0, 1)]))
     except (pa.ArrowException, UnicodeDecodeError):
         pass  # reading it will tell
     return None

@@ -1,12 +1,14 @@
 """Estimate what `tokenize` will write, and how long it will take, from places spread evenly over the corpus.
 
 A place stands for the bytes around it: tokens there / bytes read there × bytes that it stands for. Lines can be read
-from anywhere in an uncompressed file, tables from any row group; any other file is read from its beginning, which may
-not stand for the rest.
+from anywhere in an uncompressed file: those that begin in a window, whose bytes count whether lines begin there or not,
+so that a line counts once however long it is. Tables are read from any row group; any other file from its beginning,
+which may not stand for the rest.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections import Counter
@@ -27,6 +29,7 @@ from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import CorpusFile, RecordBatch, Span
 from packtool.text.encoding.encode import encoded, utf8_of
 from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
+from packtool.text.faults import Fault
 from packtool.text.tokenizing import block as tasks
 from packtool.text.tokenizing.counts import SpanCounts
 from packtool.text.tokenizing.recipe import StoreRecipe
@@ -36,6 +39,8 @@ PLACES = 64
 """Places to look at, at most."""
 CHUNK = 1 << 16
 """Bytes of text to tokenize at a place, about."""
+WINDOW = 1 << 21
+"""Bytes of a place among lines, at most."""
 _COMPRESSED = 1 << 22
 """Bytes of text to read of a compressed file: bz2 reads a block of 900 kB ahead, which counts as read."""
 _CPU_SECONDS = 5.0  # CPU time after which nothing further is read
@@ -57,6 +62,8 @@ class Estimate:
         places: that were looked at.
         counts: of the documents there.
         beginnings: files of which only the beginning was read.
+        tokens_margin, documents_margin: share of the amounts by which they are hardly wrong: twice the standard error
+            that differences between the places give. None where a single place says nothing of it.
     """
 
     tokens: int
@@ -66,6 +73,8 @@ class Estimate:
     places: int
     counts: SpanCounts
     beginnings: int
+    tokens_margin: float | None
+    documents_margin: float | None
 
 
 class Look(NamedTuple):
@@ -74,6 +83,7 @@ class Look(NamedTuple):
     span: Span  # span to read, from its beginning
     stands_for: float  # bytes of the corpus that it stands for
     text: int  # bytes of text to read, and to tokenize of what is read at once, about
+    window: int = 0  # bytes of the span, if records that begin in it are read to their ends; 0 for any other span
 
 
 def looks(files: Sequence[CorpusFile]) -> list[Look]:
@@ -89,22 +99,29 @@ def looks(files: Sequence[CorpusFile]) -> list[Look]:
         return [Look(Span(number), file.bytes, sys.maxsize) for number, file in enumerate(files) if file.bytes]
     width = size / PLACES
     ends = np.cumsum([file.bytes for file in files])
-    found: Counter[Span] = Counter()
+    found: Counter[tuple[Span, int]] = Counter()
     for place in range(PLACES):
-        at = int((place + 0.5) * width)
+        begin, end = size * place // PLACES, size * (place + 1) // PLACES
+        window = min(end - begin, WINDOW)  # all of a small corpus is in one of them
+        at = begin + (end - begin - window) // 2
         number = int(np.searchsorted(ends, at, side="right"))
         offset = at - int(ends[number]) + files[number].bytes
-        found[_span(files[number], number, offset)] += 1
-    chosen = [Look(span, places * width, places * CHUNK) for span, places in found.items()]
+        found[_span(files[number], number, offset, window)] += 1
+    chosen: list[Look] = []
+    for (span, read), places in found.items():
+        chosen.append(Look(span, places * width, places * CHUNK, read))
     return [look for turn in range(_TURN) for look in chosen[turn::_TURN]]
 
 
-def _span(file: CorpusFile, number: int, offset: int) -> Span:
-    """Return what to read for a place at this offset of a file."""
+def _span(file: CorpusFile, number: int, offset: int, window: int) -> tuple[Span, int]:
+    """Return what to read for a place at this offset of a file, and the bytes of the window, if it is one."""
     division = FORMATS[file.format].division
     if division is None or file.compression or file.separator or file.bytes <= 2 * CHUNK:
-        return Span(number)
-    return Span(number, *division.place(file, offset, CHUNK))
+        return Span(number), 0
+    start, stop = division.place(file, offset, window)
+    if division.size is None:
+        return Span(number, start, stop), stop - start
+    return Span(number, start, stop), 0
 
 
 @dataclass
@@ -163,6 +180,7 @@ class _Sample:
     seen: list[_Seen] = field(default_factory=list)  # figures of each place that was looked at
     counts: SpanCounts = field(default_factory=lambda: SpanCounts(-1))  # counts of all that was tokenized
     texts: list[str] = field(default_factory=list)  # texts that were tokenized
+    searched: set[str] = field(default_factory=set)  # files in which a long record was looked for
     beginnings: set[int] = field(default_factory=set)  # files of which only the beginning was read
     read_seconds: float = 0  # CPU time of reading
     take_seconds: float = 0  # CPU time of tokenizing all that was read
@@ -180,7 +198,7 @@ class _Sample:
         for batch in reader:
             # The clock runs from the end of one batch's tokenizing to the next batch: that is the time of reading.
             self.read_seconds += time.process_time() - clock
-            if text >= most or clock > self.until:
+            if (text >= most or clock > self.until) and not look.window:
                 if look.span.whole:
                     self.beginnings.add(look.span.file)
                 break
@@ -191,8 +209,23 @@ class _Sample:
         else:
             if look.span.whole:
                 seen.bytes = file.bytes
+        if look.window:
+            seen.bytes = look.window
+            if not counts.records and file.location not in self.searched:
+                self._search(look.span, file)
         self.counts.add(counts)
         self.seen.append(seen)
+
+    def _search(self, span: Span, file: CorpusFile) -> None:
+        """Look once in a file whether a record that begins before a window goes on for longer than is allowed."""
+        self.searched.add(file.location)
+        recipe = self.attempt.recipe
+        stop = span.start + recipe.max_record_bytes + 1
+        wide = Span(span.file, span.start, stop)
+        begun = next(iter(SpanReader(file, wide, recipe.fields, limit=recipe.max_record_bytes)), None)
+        if begun is None and stop <= file.bytes and recipe.on_error == "fail":
+            what = f"a record of more than {recipe.max_record_bytes:,} bytes"
+            raise Fault("record-too-large", what).at(file.shown)
 
     def _take(self, look: Look, batch: RecordBatch, counts: SpanCounts, reader: SpanReader, seen: _Seen) -> None:
         """Tokenize some documents of a batch, and scale what they give to all of the batch."""
@@ -222,6 +255,8 @@ class _Sample:
             places=len(self.seen),
             counts=self.counts,
             beginnings=len(self.beginnings),
+            tokens_margin=self._margin("tokens"),
+            documents_margin=self._margin("documents"),
         )
 
     def _of_all(self, name: str) -> float:
@@ -233,6 +268,27 @@ class _Sample:
                 amount += seen.stands_for * getattr(seen, name) / seen.bytes
         size = sum(file.bytes for file in self.files)
         return amount * size / max(stands_for, 1)
+
+    def _margin(self, name: str) -> float | None:
+        """Return the share of an estimated amount by which it is hardly wrong, None if that is not known.
+
+        The variance of a ratio, from places that were chosen evenly: what was read of the corpus has none.
+        """
+        size = sum(file.bytes for file in self.files)
+        places = [seen for seen in self.seen if seen.bytes > 0]
+        read = sum(seen.bytes for seen in places)
+        if read >= size or not places:
+            return 0.0
+        if len(places) == 1 or self.beginnings:
+            return None
+        rates = np.array([getattr(seen, name) / seen.bytes for seen in places])
+        weights = np.array([seen.stands_for for seen in places])
+        weights = weights / weights.sum()
+        mean = float(weights @ rates)
+        if not mean:
+            return None
+        variance = float(weights**2 @ (rates - mean) ** 2) * len(places) / (len(places) - 1)
+        return 2 * math.sqrt(variance * (1 - read / size)) / mean
 
     def _store_bytes(self, tokens: float, documents: float) -> int:
         """Return the bytes of a store with so many tokens and documents."""

@@ -261,5 +261,5 @@ def test_videos_beside_texts_are_not_read_to_say_that_they_are_not_read(tmp_path
         }
         assert file.read_bytes < 1 << 18
     with Counted(tmp_path / "a.parquet") as file:
-        assert [len(batch.documents) for batch in FORMATS["parquet"].read(file, Fields(), 1 << 20)] == [8]
+        assert sum(len(batch.documents) for batch in FORMATS["parquet"].read(file, Fields(), 1 << 20)) == 8
         assert file.read_bytes < 1 << 18

@@ -17,6 +17,7 @@ import pytest
 from pyarrow import parquet
 
 import packtool
+from packtool.errors import DataError
 from packtool.options.check import checked
 from packtool.options.tokenize import TokenizeArguments
 from packtool.text.corpus.find import find_texts
@@ -106,6 +107,31 @@ def test_of_a_sorted_corpus_it_is_right_within_a_fifth(tmp_path: Path, way: Call
     assert abs(said.tokens - tokens) < tokens / 5
     size = sum(file.stat().st_size for file in (tmp_path / "s").glob("*.npy"))
     assert abs(said.bytes - size) < size / 4
+
+
+@pytest.mark.parametrize("way", [one_file, table])
+@pytest.mark.parametrize("power", [0, 1, 6])
+def test_what_is_said_of_documents_in_order_of_length_is_within_its_margin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Callable[..., None], power: int
+) -> None:
+    monkeypatch.setattr("packtool.text.tokenizing.estimate.WINDOW", 1 << 14)
+    count = 40_000
+    way(tmp_path, [["x" * int(2000 * (place / count) ** power) + str(place) for place in range(count)]])
+    said = estimated(tmp_path)
+    assert said.documents_margin is not None
+    assert abs(said.documents - count) <= count * (said.documents_margin + 0.01)
+    assert said.documents_margin < 0.1 or power
+
+
+def test_a_record_that_a_run_refuses_is_no_million_of_documents(tmp_path: Path) -> None:
+    place = tmp_path / "a.jsonl"
+    good = jsonl(["one", "two"])
+    for before in (2, 100_000):
+        place.write_text(good * before + jsonl(["x" * 9_000_000]) + good)
+        with pytest.raises(DataError, match=r"a\.jsonl.*: a record of (9,000,012|more than 1,000,000) bytes"):
+            estimated(place, max_record_bytes=1_000_000)
+        assert estimated(place).documents_margin == 0
+        assert abs(estimated(place).documents - 2 * before - 3) < before / 1000 + 1
 
 
 def test_long_documents_between_places_are_not_missed(tmp_path: Path) -> None:

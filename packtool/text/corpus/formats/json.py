@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[{]|[\]}]|"', re.DOTALL)
 """A whole string, an opening or closing bracket, or the beginning of a string that goes on behind what was read."""
 _SCALAR = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[^\s,\[\]{}:"]+', re.DOTALL)
 """A string, a number or a word."""
-_OVER_LINES = re.compile(rb"\s*(?:\[|\{(?:[^\n]*[{\[,])?[ \t\r]*\n\s*[\"}\]])")
+_OVER_LINES = re.compile(r"\[|\{(?:[^\n]*[{\[,])?[ \t\r]*\n\s*[\"}\]]")
 """An array, or an object whose first line ends with a comma or bracket, and whose second begins with a name, or ends
 it."""
 _SPACE = re.compile(rb"[ \t\r\n]*")
@@ -62,7 +63,12 @@ def over_lines(head: bytes) -> bool:
     >>> over_lines(b'[{"text": "a"}]'), over_lines(b'{\\n "text": "a"\\n}'), over_lines(b'{"text": "a"}')
     (True, True, False)
     """
-    return _OVER_LINES.match(head.removeprefix(BOM_UTF8)) is not None
+    text = head.decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
+    try:
+        value, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):  # it is longer than what was read, or damaged
+        return _OVER_LINES.match(text) is not None
+    return isinstance(value, list) or (isinstance(value, dict) and "\n" in text[:end])
 
 
 class _Values:
@@ -72,9 +78,6 @@ class _Values:
 
     Args:
         limit: bytes of a value.
-
-    Raises:
-        Fault: it ends too early, a value is longer, or something else stands between values.
     """
 
     def __init__(self, stream: Readable, limit: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -13,17 +13,13 @@ import numpy as np
 from packtool.text.corpus.file_bytes import open_raw
 from packtool.text.corpus.records import CorpusFile, Fields, RecordBatch, Span
 from packtool.text.corpus.table_columns import Columns
-from packtool.text.corpus.tables import damaged, first_row, is_looked_at, slice_rows
+from packtool.text.corpus.tables import damaged, first_row, is_looked_at, row_like, slice_rows
 from packtool.text.corpus.text_format import Division, TextFormat
 from packtool.text.faults import Fault
 
 
 def _open(file: io.RawIOBase) -> Any:
-    """Open a file as a `pyarrow.parquet.ParquetFile`.
-
-    Raises:
-        Fault: damaged or not Parquet.
-    """
+    """Open a file as a `pyarrow.parquet.ParquetFile`."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -65,7 +61,8 @@ def read_parquet(
     left = sum(meta.row_group(number).num_rows for number in groups)
     for number in groups:
         group = meta.row_group(number)
-        rows = slice_rows(group.num_rows, _bytes_of(group, columns.names))
+        # Not the bytes of the columns that are read: to ask a damaged file for a column may end the process.
+        rows = slice_rows(group.num_rows, group.total_byte_size)
         slices = parquet.iter_batches(rows, row_groups=[number], columns=columns.names, use_threads=False)
         while True:
             try:
@@ -80,20 +77,12 @@ def read_parquet(
             yield batch
 
 
-def _bytes_of(group: Any, names: Collection[str]) -> int:
-    """Count the uncompressed bytes that a row group has of the columns that are read: others may be videos."""
-    size = 0
-    for number in range(group.num_columns):
-        chunk = group.column(number)
-        if any(f"{chunk.path_in_schema}.".startswith(f"{name}.") for name in names):
-            size += chunk.total_uncompressed_size
-    return size
-
-
 def _first(file: Any) -> dict[str, Any] | None:
     opened = _open(file)
     schema = opened.schema_arrow
     names = [field.name for field in schema if is_looked_at(field.type)]
+    if not names:  # to ask a damaged file for no column may end the process
+        return row_like(schema) if opened.metadata.num_rows else None
     return first_row(schema, opened.iter_batches(1, columns=names, use_threads=False))
 
 
