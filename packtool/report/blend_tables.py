@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import attrgetter, itemgetter
 from typing import TypeVar
 
 import msgspec
@@ -18,7 +19,6 @@ _BARS = " ▁▂▃▄▅▆▇█"
 _COLUMNS = 40  # columns in a picture of weights in a terminal
 _NOTHING = 1e-9  # a share that is a rounding error
 _LISTED = 20  # sources that a terminal lists, the largest
-_ADDED = ("epoch_samples", "samples", "tokens", "share", "begin", "end")  # figures that sources have together
 _Part = TypeVar("_Part", BlendedSource, StageShare)
 
 
@@ -68,38 +68,29 @@ def largest(report: BlendReport) -> BlendReport:
     if len(report.sources) <= _LISTED + 1:
         return report
     by_size = sorted(range(len(report.sources)), key=lambda number: -report.sources[number].samples)
-    listed, others = sorted(by_size[:_LISTED]), by_size[_LISTED:]
-    name = f"{len(others):,} others"
-    sources = [report.sources[number] for number in listed]
-    sources.append(
-        msgspec.structs.replace(
-            _summed([report.sources[number] for number in others], name),
-            max_epochs=None,
-            repeats_from=None,
-            fifth_from=None,
-            stops_at=None,
-        )
+    listed, others = itemgetter(*sorted(by_size[:_LISTED])), itemgetter(*by_size[_LISTED:])
+    name = f"{len(by_size) - _LISTED:,} others"
+    rest = msgspec.structs.replace(
+        _summed(others(report.sources), name), max_epochs=None, repeats_from=None, fifth_from=None, stops_at=None
     )
     stages = []
     for stage in report.stages:
-        shares = [stage.sources[number] for number in listed]
-        shares.append(_summed([stage.sources[number] for number in others], name))
+        shares = [*listed(stage.sources), _summed(others(stage.sources), name)]
         stages.append(msgspec.structs.replace(stage, sources=shares))
     weights = []
     for point in report.weights:
-        shown = [point.shares[number] for number in listed]
-        shown.append(sum(point.shares[number] for number in others))
+        shown = [*listed(point.shares), sum(others(point.shares))]
         weights.append(msgspec.structs.replace(point, shares=shown))
-    return msgspec.structs.replace(report, sources=sources, stages=stages, weights=weights)
+    return msgspec.structs.replace(report, sources=[*listed(report.sources), rest], stages=stages, weights=weights)
 
 
 def _summed(parts: Sequence[_Part], name: str) -> _Part:
     """Add up what a run or a stage takes of several sources; how often it takes them has no sum."""
-    total = parts[0]
-    for part in parts[1:]:
-        added = {figure: getattr(total, figure) + getattr(part, figure) for figure in _ADDED if hasattr(part, figure)}
-        total = msgspec.structs.replace(total, **added)
-    return msgspec.structs.replace(total, name=name, epochs=None)
+    totals = {}
+    for figure in ("epoch_samples", "samples", "tokens", "share", "begin", "end"):
+        if hasattr(parts[0], figure):
+            totals[figure] = sum(map(attrgetter(figure), parts))
+    return msgspec.structs.replace(parts[0], name=name, epochs=None, **totals)
 
 
 def left_out(report: BlendReport) -> str:
