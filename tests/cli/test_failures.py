@@ -152,7 +152,8 @@ def test_no_error_repeats_the_credentials_of_a_url(
 ) -> None:
     """Not in text, nor in JSON."""
     url = f"https://ann:{secret}@host/x"
-    (place / "blend.toml").write_text(f'[sources."{url}"]\nweight = 1\n')
+    packtool("pack", "store", *ROWS)
+    (place / "blend.toml").write_text(f'[sources.a]\npath = "rows"\n[[stages]]\nweights = {{ "{url}" = 1 }}\n')
     for more in ([], ["--json"]):
         status = run([*words.replace("URL", url).split(), *more])
         said = capsys.readouterr()
