@@ -15,7 +15,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
-from packtool.errors import UsageError
+from packtool.errors import UsageError, without_secrets
 from packtool.options.names import any_of
 from packtool.support.sizes import parse_bytes, plural
 
@@ -37,6 +37,7 @@ def shown(value: Any) -> str:
         text = repr(value)
     except ValueError:  # Python's own limit on the digits of an integer
         return "a number of thousands of digits"
+    text = without_secrets(text)  # of what is cut, an error would no longer know that it holds any
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
