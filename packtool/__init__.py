@@ -1,9 +1,10 @@
 """packtool turns text corpora into training-ready token shards, with every token accounted for.
 
 The commands are functions too: ``packtool.tokenize``, ``packtool.pack``, ``packtool.shuffle``,
-``packtool.materialize``, ``packtool.stats``, ``packtool.show``, ``packtool.find``, ``packtool.verify``;
-``packtool.open`` reads what they write. They are loaded on first use, so that importing packtool (and
-``packtool --help``) costs next to nothing.
+``packtool.materialize``, ``packtool.export``, ``packtool.import_``, ``packtool.stats``, ``packtool.show``,
+``packtool.find``, ``packtool.info``, ``packtool.verify``, ``packtool.run``, ``packtool.doctor``; ``packtool.open``
+reads what they write, and a ``packtool.Blend`` of several. They are loaded on first use, so that importing packtool
+(and ``packtool --help``) costs next to nothing. ``packtool.torch`` has the loader for PyTorch.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ __all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604 - all of them are names
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)
 
 
 def __getattr__(name: str) -> object:

@@ -42,6 +42,7 @@ CODES = frozenset(
         "special-tokens",
         "splits-together",
         "tokenizer-options",
+        "validation-trained-on",
     }
 )
 

@@ -62,6 +62,7 @@ LIGHT_MAY_USE = (
     "packtool.options",
     "packtool.support.sizes",
     "packtool.support.system_errors",
+    "packtool.support.system_errors",
     "packtool.spelling",
     "packtool.support.version",
     "typer",

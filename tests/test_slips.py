@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import pydoc
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import pytest
 import packtool
 from packtool import Blend
 from packtool.errors import PacktoolError
+from packtool.options.commands import ARGUMENTS
+from packtool.report.page import page
 from tests.stores import contents
 
 
@@ -144,3 +148,15 @@ def test_a_slip_is_one_clear_error(place: Path, monkeypatch: pytest.MonkeyPatch,
         call()
     assert message.lower() in str(caught.value).lower()
     assert contents(place) == before
+
+
+def test_help_and_completion_name_what_is_public() -> None:
+    assert set(dir(packtool)) == set(packtool.__all__)
+    said = pydoc.render_doc(packtool)
+    assert [name for name in ARGUMENTS if f"packtool.{name}" not in said] == []
+
+
+def test_a_notebook_shows_the_page_of_a_report(place: Path) -> None:
+    for path in ("s", "p"):
+        report = packtool.stats(place / path)
+        assert html.unescape(report._repr_html_()).count(page(report)) == 1

@@ -54,7 +54,7 @@ from packtool.support.toml_file import Key, TomlFile, read_toml
 if TYPE_CHECKING:
     from packtool.places.typed import Typed
 
-_UNITS = ("tokens", "rows", "steps")  # units of the length of a run, and of the begin of a stage
+_UNITS = ("tokens", "rows", "steps")  # units of the length of a run, and of the start of a stage
 MOST_SAMPLES = 10**12
 """Samples of the longest run. The rows of each source are counted for every block of a few thousand samples, and these
 counts must fit in memory."""
@@ -90,7 +90,7 @@ class WrittenStage:
 
     where: str  # file and line, or argument, for messages
     weights: dict[str, Fraction]  # weights by source, or by row length
-    begin: Amount | None  # where the stage begins; None for the begin of the run
+    begin: Amount | None  # where the stage begins; None for the start of the run
     ramp: Amount | bool  # where a ramp reaches the weights; True for the end of the stage, False for no ramp
     places: dict[str, str]  # where each weight is written, by name, for messages
 
@@ -183,7 +183,7 @@ class Blend:
         plain = []
         for stage in self.stages:
             # As text, which stays the same: states of loaders hold the digest.
-            plain.append([_plain(stage.begin), _plain(stage.ramp), *map(str, sorted(stage.weights.items()))])
+            plain.append([_stable(stage.begin), _stable(stage.ramp), *map(str, sorted(stage.weights.items()))])
         return xxhash.xxh3_64_hexdigest(repr(plain).encode())
 
     def samples(self, amount: Amount, sizes: Sizes) -> int:
@@ -297,13 +297,13 @@ class _Reader:
     """
 
     def __init__(self, place: Callable[..., str] | None = None) -> None:
-        self._named = place or _in_python
+        self._where = place or _in_python
         self._spelled: dict[tuple[Key, ...], Key] = {}
 
     def _place(self, *keys: Key) -> str:
         """Return where a value was written, with its keys as they are spelled there: `max-epochs` or `max_epochs`."""
         spelled = [self._spelled.get(keys[: size + 1], key) for size, key in enumerate(keys)]
-        return self._named(*spelled)
+        return self._where(*spelled)
 
     def error(self, code: str, keys: Sequence[Key], what: str, remedy: str) -> UsageError:
         where = self._place(*keys)
@@ -327,7 +327,7 @@ class _Reader:
                 remedy = suggest(name.replace("_", "-"), [known_key.replace("_", "-") for known_key in known])
                 raise self.error("unknown-key", (*keys, key), f"a blend has no key {key!r} here", remedy)
             if name in out:
-                where = self._named(*keys, key)
+                where = self._where(*keys, key)
                 raise UsageError("duplicate-key", f"{key} is given twice", remedy="keep one of them", where=where)
             out[name] = inside
             self._spelled[*keys, name] = key
@@ -452,8 +452,8 @@ _OF_SOURCE = {
 """The kinds of the values of a source, by key."""
 
 
-def _plain(amount: Amount | bool | None) -> str:
-    """Return the begin or ramp of a stage as a text that does not depend on where it is written."""
+def _stable(amount: Amount | bool | None) -> str:
+    """Return the start or ramp of a stage as a text that does not depend on where it is written."""
     if isinstance(amount, Amount):
         return f"{amount.number} {amount.unit}"
     return str(amount)

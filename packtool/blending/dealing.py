@@ -39,7 +39,7 @@ class Dealing:
     Args:
         schedule: of the run.
         base: the sample at which dealing begins, and the rows that each source has given before it, by name; None for
-            the begin of the run.
+            the start of the run.
         gone: names of sources that give no more rows.
 
     Raises:
@@ -67,7 +67,7 @@ class Dealing:
         most = np.array([limits.get(name, _NO_LIMIT) for name in names])
         sizes = np.diff(self.ends).tolist()
         for block, target in enumerate(_targets(pieces, self.ends[1:])):
-            # Targets count from the begin of the run, so a block makes up for what the blocks before it rounded.
+            # Targets count from the start of the run, so a block makes up for what the blocks before it rounded.
             given = self.given[block]
             try:
                 self.given[block + 1] = given + _counts(target - given, sizes[block], most - given)
@@ -158,7 +158,7 @@ def _on_a_ramp(due: Shares, begin: Shares, end: Shares) -> Shares:
 
     Args:
         due: parts of the source's rows, from 0 to 1.
-        begin, end: the share of the source at the begin and at the end of the block.
+        begin, end: the share of the source at the start and at the end of the block.
 
     >>> _on_a_ramp(np.array([0.25, 0.25]), np.array([1.0, 0.0]), np.array([1.0, 2.0])).tolist()
     [0.25, 0.5]
@@ -169,7 +169,7 @@ def _on_a_ramp(due: Shares, begin: Shares, end: Shares) -> Shares:
 
 def _targets(pieces: Sequence[Piece], ends: I64) -> Iterator[npt.NDArray[Any]]:
     """Yield, for the end of each block, the integrals of the sources' shares up to there: (sources)."""
-    begun = np.zeros(len(pieces[0].begin))  # the integrals up to the begin of the piece
+    begun = np.zeros(len(pieces[0].begin))  # the integrals up to the start of the piece
     for piece in pieces:
         first, last = np.searchsorted(ends, [piece.first, piece.last], side="right").tolist()
         for block in range(first, last, _AT_ONCE):

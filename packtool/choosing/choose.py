@@ -159,7 +159,9 @@ class _StoreEpochs:
 def _source_of(store: TokenStore, lengths: Ints, chosen: Passes, counts: I64, mixed: _StoreEpochs) -> ChosenSource:
     """Account for one store: each of its documents is packed, or left out for one reason."""
     kept, part = counts[:, 0], _counts_of(chosen.part.view(np.uint8), lengths)[:, 1]
-    different = kept if chosen.whole else part
+    different = part
+    if chosen.whole:
+        different = kept
     packed = chosen.whole * kept + part
     removed: dict[str, I64] = {}
     for rule, count in zip(RULES, counts[:, 1:].T, strict=True):
@@ -184,7 +186,9 @@ def _nothing_left(documents: StoredDocuments, asked: Asked) -> UsageError:
     if not total:
         return UsageError("nothing-chosen", "the stores hold no document", remedy="check the input of tokenize")
     counts = _counts_of(documents.codes, documents.lengths)[0].tolist()
-    taking = "--mix" if asked.tokens is None else "--tokens"
+    taking = "--tokens"
+    if asked.tokens is None:
+        taking = "--mix"
     flags = Counter(dict(zip([taking, *(rule.flag for rule in RULES)], counts, strict=True)))
     [(flag, most), *others] = flags.most_common()
     if flag == "--holdout" and asked.part == "holdout":

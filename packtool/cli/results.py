@@ -62,7 +62,7 @@ def finished_already(path: Path | str) -> str:
 
 def tokenizer_line(tokenizer: TokenizerInfo, name: str | None = None) -> str:
     """Say which tokenizer made the tokens, and what ends each document."""
-    from packtool.outputs.tokenizer_files import describe_tokenizer
+    from packtool.formats.made_by import describe_tokenizer
 
     shown = visible(describe_tokenizer(tokenizer, name))
     return f"tokenizer: {shown}; EOS {visible(tokenizer.eos_token)} ({tokenizer.eos_id})"

@@ -27,8 +27,8 @@ def show_store(result: TokenizeResult, terminal: Terminal) -> None:
 
 def _store_lines(result: TokenizeResult) -> list[str]:
     from packtool.commands.path_info import length_to_try
+    from packtool.formats.made_by import is_default
     from packtool.formats.token_store import TokenStore
-    from packtool.outputs.tokenizer_files import is_default
 
     manifest = TokenStore(result.path).manifest
     tokenizer = manifest.tokenizer

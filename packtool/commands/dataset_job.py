@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from packtool.choosing.documents import names_of
-from packtool.commands.made_by import tokenizer_named
 from packtool.commands.places import fetch_inputs, in_part, places_to_write_from
 from packtool.commands.result import CommandResult
 from packtool.engines import engine_for
 from packtool.formats import manifest as manifests
+from packtool.formats.made_by import tokenizer_named
 from packtool.formats.names import CHOSEN
 from packtool.formats.schema import Choice, PackedManifest
 from packtool.outputs.claim import key_of, open_output

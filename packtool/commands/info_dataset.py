@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from packtool.commands.made_by import command_again, excluded_by, tokenizer_named
 from packtool.commands.path_info import Info, free_name, length_to_try
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
+from packtool.formats.made_by import command_again, describe_tokenizer, excluded_by, tokenizer_named
 from packtool.formats.names import UNFINISHED
 from packtool.formats.schema import (
     ExportManifest,
@@ -31,7 +31,6 @@ from packtool.options.arguments import as_recorded_by, command_line
 from packtool.options.commands import WRITING
 from packtool.outputs.claim import look
 from packtool.outputs.output import State
-from packtool.outputs.tokenizer_files import describe_tokenizer
 from packtool.places.place import Place
 from packtool.planning.metrics.ratios import ratio
 from packtool.report.choice_words import choice_in_words, left_out_of

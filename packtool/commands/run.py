@@ -39,6 +39,7 @@ from packtool.outputs.claim import look, require_free
 from packtool.places.typed import Typed, place_of
 from packtool.places.url import as_typed, dataset_url, is_remote
 from packtool.support.clock import Clock
+from packtool.text.corpus.once import is_once
 
 DEFAULT_OUTPUT = {
     "tokenize": "tokens",
@@ -174,10 +175,10 @@ def _check_all(planned: Sequence[PipelineStage]) -> None:
 
 def _options(stage: PipelineStage) -> Any:
     """Return the arguments of a stage as its command takes them."""
-    if "-" in stage.inputs:
+    if any(map(is_once, stage.inputs)):
         raise UsageError(
             "stdin-no-resume",
-            "standard input can't be read twice, so a run could not be resumed",
+            "standard input and pipes can't be read twice, so a run could not be resumed",
             remedy="write it to a file first, or use packtool tokenize -",
             where=stage.table.place(INPUT),
         )

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from packtool.commands.count_rows import batch_tokens, count_rows, rows_without_target, warn_of_rows_without_target
-from packtool.commands.made_by import command_again, excluded_by, tokenizer_named
 from packtool.engines import Engine
+from packtool.formats.made_by import command_again, excluded_by, tokenizer_named
 from packtool.formats.manifest import input_names
 from packtool.formats.packed import PackedDataset
 from packtool.options.stats import StatsArguments

@@ -15,12 +15,12 @@ import numpy.typing as npt
 from packtool.choosing.choose import choose_documents
 from packtool.choosing.documents import StoredDocuments
 from packtool.choosing.exclusions import Exclusions, read_exclusions
-from packtool.commands.made_by import tokenizer_named
 from packtool.commands.places import require_distinct
 from packtool.commands.ranked_documents import longest, most_repeated
 from packtool.commands.stats_compare import CHOOSING, comparison_of, without_repeats
 from packtool.commands.whole_conversations import KEEPING, cut_by
 from packtool.engines import Engine
+from packtool.formats.made_by import tokenizer_named
 from packtool.formats.token_store import Corpus
 from packtool.options.arguments import as_flags
 from packtool.options.check import refuse

@@ -52,9 +52,9 @@ class TokenizeResult(StoreResult):
 def tokenize(options: TokenizeArguments) -> TokenizeResult:
     """Tokenize text files, or records that a program has, into a token store.
 
-    A string or a list of strings names files. Any other iterable gives the records themselves: an iterator of texts,
-    mappings with the fields, a `Dataset` or `IterableDataset` of Hugging Face. Records are read once, in order, and
-    numbered from 1.
+    A string or a list of strings names files. A table of pandas, polars, pyarrow or DuckDB is read as a file of Arrow.
+    Any other iterable gives the records themselves: texts, mappings with the fields, a `Dataset` or `IterableDataset`
+    of Hugging Face. Records are read once, in order, and numbered from 1.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:

@@ -437,7 +437,7 @@ class _Intervals:
         self._ends.append(end[inside])
 
     def intervals(self) -> tuple[I64, I64]:
-        """Return the begins and the ends of all intervals, in the order in which they were added."""
+        """Return the starts and the ends of all intervals, in the order in which they were added."""
         none = np.empty(0, np.int64)
         return np.concatenate([none, *self._begins]), np.concatenate([none, *self._ends])
 

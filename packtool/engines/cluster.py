@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 LOCAL = "local"
 """In place of an address: a scheduler and workers of this run's own, on this machine."""
-PATIENCE = "30s"
+CONNECT_TIMEOUT = "5s"
 """Time to wait for a scheduler."""
-ASK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 """Time after which the scheduler is asked again who its workers are."""
-SAY_SECONDS = 30.0
+WARN_SECONDS = 30.0
 """Time after which the user is told again that there are no workers."""
 LOST_SECONDS = 600.0
 """Time after which workers that had come and have gone are no longer waited for."""
@@ -75,7 +75,7 @@ class Cluster(Engine):
         self._at_end = at_end
         self._stack = ExitStack()
         self._connecting = threading.Lock()
-        self._client: tuple[Client, Workers] | None = None
+        self._client: tuple[Client, WorkerWatch] | None = None
 
     def run(
         self,
@@ -114,7 +114,7 @@ class Cluster(Engine):
             except DataError as error:
                 raise _seen_here(error) from None
 
-    def _connected(self) -> tuple[Client, Workers]:
+    def _connected(self) -> tuple[Client, WorkerWatch]:
         """Connect to the scheduler when it is first needed."""
         from distributed import Client
 
@@ -123,7 +123,7 @@ class Cluster(Engine):
                 address = self._stack.enter_context(started(self._scheduler, self.workers))
                 where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
                 try:
-                    client = Client(**where, timeout=PATIENCE)
+                    client = Client(**where, timeout=CONNECT_TIMEOUT)
                 except (OSError, ValueError, TimeoutError, TypeError, RuntimeError) as error:  # the last two of TLS
                     raise PacktoolError(
                         "no-cluster",
@@ -133,7 +133,7 @@ class Cluster(Engine):
                     ) from None
                 # Its own block would have to end in the thread that began it.
                 self._stack.callback(client.close)
-                self._client = client, Workers(client, self._scheduler)
+                self._client = client, WorkerWatch(client, self._scheduler)
             return self._client
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -146,7 +146,7 @@ class Cluster(Engine):
         self._stack.close()
 
 
-class Workers:
+class WorkerWatch:
     """The workers of a cluster, as its scheduler knows them now and then.
 
     Tasks wait for workers as long as the scheduler lives: a queue may let them begin after hours. But the user is told,
@@ -161,29 +161,29 @@ class Workers:
         self._client = client
         self._scheduler = scheduler
         self._id = client.scheduler_info()["id"]
-        self._asking = threading.Lock()  # several threads may run tasks
+        self._polling = threading.Lock()  # several threads may run tasks
         self._threads = 0
         self._had_some = False
-        self._next_question = -math.inf
+        self._next_poll = -math.inf
         self._alone_since = time.monotonic()
-        self._next_word = -math.inf
+        self._next_warning = -math.inf
 
     def at_once(self) -> int:
-        """Return how many tasks to give to the workers; the scheduler is asked every `ASK_SECONDS`.
+        """Return how many tasks to give to the workers; the scheduler is asked every `POLL_SECONDS`.
 
         Raises:
             PacktoolError: `cluster-lost`: all workers have been gone for `LOST_SECONDS`; the scheduler is another one.
         """
-        with self._asking:
+        with self._polling:
             now = time.monotonic()
-            if now >= self._next_question:
-                self._ask(now)
-                self._next_question = now + ASK_SECONDS
+            if now >= self._next_poll:
+                self._poll(now)
+                self._next_poll = now + POLL_SECONDS
             # Each thread gets one task ahead. Without workers a task still goes to the scheduler, as a pool that adapts
             # to its tasks starts workers only then.
             return 2 * max(1, self._threads)
 
-    def _ask(self, now: float) -> None:
+    def _poll(self, now: float) -> None:
         # A scheduler that was started again at the same address knows nothing of the tasks. The client connects to it
         # in silence, and would wait for ever.
         if self._client.scheduler_info()["id"] != self._id:
@@ -195,13 +195,13 @@ class Workers:
         if self._threads:
             self._had_some = True
             self._alone_since = now
-            self._next_word = now + SAY_SECONDS  # one that is started again is back before
+            self._next_warning = now + WARN_SECONDS  # one that is started again is back before
             return
         alone = now - self._alone_since
         if self._had_some and alone >= LOST_SECONDS:
             raise lost(f"all its workers have been gone for {alone / 60:.0f} minutes", self._scheduler)
-        if now >= self._next_word:
-            self._next_word = now + SAY_SECONDS
+        if now >= self._next_warning:
+            self._next_warning = now + WARN_SECONDS
             what = "all workers are gone" if self._had_some else "no workers yet"
             waited = f", after {alone:.0f} s" if alone >= 1 else ""
             start = f"--scheduler-file {self._scheduler}" if Path(self._scheduler).is_file() else self._scheduler

@@ -38,7 +38,7 @@ class ImportedFile(msgspec.Struct, frozen=True):
         trained: tokens that train, if the store has a loss.
         padding: tokens left out because a mask marks them as padding.
         divided: rows that were divided into several documents.
-        eos_first: EOS tokens left out at the begin of documents, in a file in which EOS begins documents.
+        eos_first: EOS tokens left out at the start of documents, in a file in which EOS begins documents.
         unended: 1 if EOS ends documents, but the file has no EOS, so that it is one document.
         read_as: what numbers in columns were taken for, in words.
     """

@@ -118,7 +118,7 @@ class Contents:
         vocab_size: every id is below it.
         eos_id: id of the token that ends a document.
         row_lengths: distinct row lengths, ascending; empty for documents.
-        bounded: whether the begins and ends of documents are known.
+        bounded: whether the starts and ends of documents are known.
         padding, repeated: number of tokens that are padding, or that an earlier row has already.
         batched: whether its rows come in batches of rows of one length.
         multiple: documents begin at multiples of this many tokens in its rows.
@@ -195,7 +195,7 @@ class Format:
         dtypes: the types in which it stores tokens of 2 and of 4 bytes; None for a size that it can't store.
         documents: whether it keeps the ends of the documents of a token store.
         blocks: whether its readers divide each file into rows of their own length, and leave out what fills none.
-        boundaries: whether it keeps the begins and ends of documents inside rows.
+        boundaries: whether it keeps the starts and ends of documents inside rows.
         multiples: whether it keeps the lengths of documents that have padding between them.
         labels: whether it keeps which tokens are padding.
         loss: whether it keeps which tokens train.

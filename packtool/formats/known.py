@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
+from packtool.formats.made_by import describe_tokenizer, tokenizer_named
 from packtool.formats.schema import Manifest, PackedManifest, StoreManifest, StorePart, TokenizerInfo
 from packtool.options.check import suggest
 from packtool.options.kinds import shown
@@ -180,6 +181,10 @@ def require_alike(stores: Sequence[KnownDataset]) -> None:
             theirs, ours = getattr(tokenizer, name), getattr(of_first, name)
             if theirs != ours:
                 what = f"tokenizer {name} is {theirs}, but {ours} in {first.place}"
+                if name == "sha256":
+                    here = describe_tokenizer(tokenizer, tokenizer_named([store.place]))
+                    there = describe_tokenizer(of_first, tokenizer_named([first.place]))
+                    what = f"its tokenizer is {here}, but {there} in {first.place}"
                 remedy = "tokenize both with the same tokenizer and options"
                 raise UsageError("stores-differ", what, remedy=remedy, where=str(store.place))
 

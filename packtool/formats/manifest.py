@@ -255,8 +255,8 @@ def _no_manifest(place: Place) -> DataError:
         what = "the output of a packtool command that was interrupted"
         remedy = f"finish it first: packtool info {shlex.quote(str(place))} tells how"
     elif place.size(RUN) is not None:
-        what = f"{RUN} without {MANIFEST}: a dataset that lost it, or an order, which shuffle does not write any more"
-        remedy = "copy the dataset again; packtool.open(DATASET).epoch(N).order is the order of an epoch"
+        what = f"{RUN} without {MANIFEST}: a dataset that lost it"
+        remedy = "copy the dataset again, or make it again"
     else:
         what = f"no {MANIFEST}, so this is not a finished token store or packed dataset"
         remedy = "give the output directory of a packtool command; text files are tokenized first"

@@ -47,9 +47,9 @@ def plain_arguments(arguments: object) -> dict[str, Any]:
             value = "-"  # they are read in place of standard input
         path = declaration.option.kind in OF_PLACES or (name == "tokenizer" and Path(str(value)).exists())
         if isinstance(value, Sequence) and not isinstance(value, str):
-            plain[name] = [_plain(item, path=path) for item in value]
+            plain[name] = [_repeatable(item, path=path) for item in value]
         else:
-            plain[name] = _plain(value, path=path)
+            plain[name] = _repeatable(value, path=path)
     return plain
 
 
@@ -185,7 +185,7 @@ def _as_words(name: str, value: Any, *, repeated: bool) -> list[str]:
     return [flag(name), str(value)]
 
 
-def _plain(value: Any, *, path: bool) -> Any:
+def _repeatable(value: Any, *, path: bool) -> Any:
     """Return a value as JSON has it; a path becomes absolute, since the call may be repeated elsewhere."""
     if path and value is not None and str(value) != "-":
         from packtool.places.url import as_typed, is_remote

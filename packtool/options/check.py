@@ -124,7 +124,10 @@ def _parsed(declaration: Declared, value: Any) -> Any:
     try:
         return declaration.option.kind.parse(value)
     except UsageError as error:
-        raise UsageError(error.code, error.what, remedy=error.remedy, where=declaration.flag) from None
+        where = declaration.flag
+        if error.where == declaration.name:  # of an argument of a call
+            where = declaration.name
+        raise UsageError(error.code, error.what, remedy=error.remedy, where=where) from None
     except (ValueError, TypeError):
         what, remedy, where = f"{shown(value)} can't be used", f"give {declaration.option.kind.words}", declaration.flag
         if not isinstance(value, str):  # a command line gives texts, so this is a call

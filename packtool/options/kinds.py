@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -106,6 +106,19 @@ def parse_count(value: str | int) -> int:
     (2048, 1536, 268435456, 7)
     """
     return _with_suffix(value, {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30})
+
+
+def parse_row_length(value: str | int | Sequence[int | str]) -> int:
+    """Parse the length of a row, as `parse_count` does.
+
+    Raises:
+        UsageError: there are several.
+    """
+    several = len(value) > 1 if isinstance(value, list | tuple) else "," in str(value)
+    if several:
+        what, remedy = f"rows have one length, not {shown(value)}", "give one; stats with --compare tries several"
+        raise UsageError("bad-option", what, remedy=remedy, where="--sequence-length")
+    return parse_count(value)  # type: ignore[arg-type]
 
 
 def parse_amount(value: str | int) -> int:
@@ -417,7 +430,15 @@ def parse_inputs(value: Any) -> list[Any] | Records:
         return value
     if names_files(value):
         return _several(value)
-    if not isinstance(value, Iterable):
+    if isinstance(value, bytes | bytearray):
+        what, remedy = "bytes are neither names of files nor records", 'give a text as [{"text": data.decode()}]'
+        raise UsageError("bad-records", what, remedy=remedy, where="inputs")
+    if hasattr(value, "readline"):
+        what, remedy = "an open file, whose lines would be taken for texts", "write it to a file, and give its name"
+        if isinstance(getattr(value, "name", None), str):
+            remedy = f"give its name: packtool.tokenize({value.name!r}, ...)"
+        raise UsageError("bad-records", what, remedy=remedy, where="inputs")
+    if not isinstance(value, Iterable) and not hasattr(value, "__arrow_c_stream__"):
         raise ValueError(value)
     return Records(value)
 
@@ -443,6 +464,7 @@ WHOLE = Kind("a whole number from 0", "N", int, _from(0))
 POSITIVE = Kind("a whole number from 1", "N", int, _from(1))
 NUMBER = Kind("a whole number", "N", int, parse_number)
 COUNT = Kind("a whole number, such as 2048 or 2k", "N", int | str, parse_count)
+ROW_LENGTH = Kind(COUNT.words, "N", int | str, parse_row_length)
 COUNTS = Kind("a list of whole numbers, such as 2048,8192", "N,...", _MANY, _each(parse_count), many=True)
 AMOUNT = Kind("a number, such as 300B, 5M or 1000000", "N", int | str, parse_amount)
 SHARE = Kind("a share of at most 1, such as 1%", "SHARE", int | float | str, parse_share)

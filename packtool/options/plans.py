@@ -7,7 +7,7 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 from packtool.options.declare import Option
-from packtool.options.kinds import COUNT, COUNTS, FLAG, SHARE, TEXT, parse_share
+from packtool.options.kinds import COUNT, COUNTS, FLAG, ROW_LENGTH, SHARE, TEXT, parse_share
 from packtool.options.shared import DEFAULT_SEED, LARGEST_ROW, Seed
 
 EXTRA_CAPACITY = 50
@@ -23,8 +23,11 @@ class PackOptions:
 
     sequence_length: Annotated[
         int | None,
-        _length(
+        _rows(
+            ROW_LENGTH,
             "Tokens in a row.",
+            unit="tokens",
+            high=LARGEST_ROW,
             short="-L",
             low=2,
             not_taken_by=("buckets", "length-buckets"),

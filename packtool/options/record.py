@@ -33,15 +33,15 @@ def as_recorded(options: Mapping[str, Any]) -> dict[str, Any]:
     {'fim_rate': '1/2', 'columns': ['url'], 'template_args': {'date': None}}
     """
     known = {name: value for name, value in options.items() if value is not None}
-    plain: dict[str, Any] = _plain(known)
+    plain: dict[str, Any] = _in_json(known)
     return plain
 
 
-def _plain(value: Any) -> Any:
+def _in_json(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
+        return {str(name): _in_json(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return list(map(_plain, value))
+        return list(map(_in_json, value))
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return str(value)

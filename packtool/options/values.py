@@ -31,7 +31,7 @@ def read_value(kind: Kind, name: str, value: Any, where: str) -> Any:
     from packtool.support.decoding import from_plain  # msgspec, of which --help needs nothing
 
     try:
-        return kind.parse(from_plain(_plain(value), kind.in_file))
+        return kind.parse(from_plain(_paths_as_texts(value), kind.in_file))
     except UsageError as error:
         raise UsageError(error.code, f"{name}: {error.what}", remedy=error.remedy, where=where) from None
     except (ValueError, OverflowError):
@@ -40,10 +40,10 @@ def read_value(kind: Kind, name: str, value: Any, where: str) -> Any:
         raise UsageError("bad-type", what, remedy=f"give {kind.words}", where=where) from None
 
 
-def _plain(value: Any) -> Any:
+def _paths_as_texts(value: Any) -> Any:
     """Return paths as texts."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, list | tuple):
-        return list(map(_plain, value))
+        return list(map(_paths_as_texts, value))
     return value

@@ -101,7 +101,7 @@ def condition_of(text: str) -> Condition:
         return _condition(body, _DEEPEST)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         remedy = f"write it like {EXAMPLE}, with == for equal; a field whose name is no word is field['the name']"
-        raise _refused(f"{shown(text)} is not an expression", remedy) from None
+        raise _bad_where(f"{shown(text)} is not an expression", remedy) from None
 
 
 def _require_unicode(body: ast.expr) -> None:
@@ -111,7 +111,7 @@ def _require_unicode(body: ast.expr) -> None:
             try:
                 node.value.encode()
             except UnicodeEncodeError:
-                raise _refused(f"{shown(node.value)} is no valid Unicode", "write whole characters") from None
+                raise _bad_where(f"{shown(node.value)} is no valid Unicode", "write whole characters") from None
 
 
 def parse_where(value: str) -> str:
@@ -150,7 +150,7 @@ def store_names(condition: Condition) -> list[str]:
 def _condition(node: ast.expr, depth: int) -> Condition:
     """Parse a part of an expression, with at most so many levels below it."""
     if depth == 0:
-        raise _refused("it is nested too deeply", f"write it with fewer than {_DEEPEST} levels")
+        raise _bad_where("it is nested too deeply", f"write it with fewer than {_DEEPEST} levels")
     match node:
         case ast.BoolOp(op, values):
             parts = tuple(_condition(value, depth - 1) for value in values)
@@ -164,11 +164,11 @@ def _condition(node: ast.expr, depth: int) -> Condition:
                 return pairs[0]
             return Joined(tuple(pairs), all=True)  # a chain: 1 < n < 5 is 1 < n and n < 5
         case ast.Constant():
-            raise _refused(f"{ast.unparse(node)} alone takes all documents or none", "compare a field with it")
+            raise _bad_where(f"{ast.unparse(node)} alone takes all documents or none", "compare a field with it")
     field = _field(node)
     if field.built_in:
         what = f"{field.name} is neither true nor false"
-        raise _refused(what, f"compare it with a constant, or write field[{field.name!r}] for a field of this name")
+        raise _bad_where(what, f"compare it with a constant, or write field[{field.name!r}] for a field of this name")
     return Compared(field, "in", (True,), ast.unparse(node))
 
 
@@ -197,12 +197,12 @@ def _constants(node: ast.expr, text: str, *, several: bool) -> tuple[Constant, .
         value = ast.literal_eval(node)
     except ValueError:
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
-            raise _refused(
+            raise _bad_where(
                 f"{text} compares two fields", "compare a field with a constant, such as 3 or 'en'"
             ) from None
-        raise _refused(f"{text} computes", "compare a field with a constant, such as 3 or 'en'") from None
+        raise _bad_where(f"{text} computes", "compare a field with a constant, such as 3 or 'en'") from None
     if several != isinstance(value, tuple | list | set):
-        raise _refused(f"{text}: in goes with several values", "write them in parentheses, such as in ('en', 'de')")
+        raise _bad_where(f"{text}: in goes with several values", "write them in parentheses, such as in ('en', 'de')")
     values: Sequence[object] = [value]
     if isinstance(value, tuple | list | set):
         values = list(value)
@@ -214,27 +214,27 @@ def _constant(value: object, text: str) -> Constant:
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int) and abs(value) > _MOST:
-        raise _refused(f"{text}: {shown(value)} is too large to be exact", "compare the text that it is, in quotes")
+        raise _bad_where(f"{text}: {shown(value)} is too large to be exact", "compare the text that it is, in quotes")
     if isinstance(value, int) and int(float(value)) != value:
         return value
     if isinstance(value, int | float):
         return value + 0.0  # -0.0 becomes 0.0, as it does where fields are read
-    raise _refused(f"{text}: {shown(value)} is no value of a field", "give numbers or text")
+    raise _bad_where(f"{text}: {shown(value)} is no value of a field", "give numbers or text")
 
 
 def _check(op: ast.cmpop, how: str, constants: Sequence[Constant], text: str) -> None:
     """Refuse a comparison that means nothing."""
     types = {_type(constant) for constant in constants if constant is not None}
     if len(types) > 1:
-        raise _refused(
+        raise _bad_where(
             f"{text} mixes numbers, text or True", "give constants of one type, which says how fields are read"
         )
     if isinstance(op, ast.Is | ast.IsNot) and types:
-        raise _refused(f"{text}: is goes with None", "write == or !=")
+        raise _bad_where(f"{text}: is goes with None", "write == or !=")
     if how == "contains" and types != {str}:
-        raise _refused(f"{text}: only text is in a text", "write the text in quotes")
+        raise _bad_where(f"{text}: only text is in a text", "write the text in quotes")
     if how in _ORDERS.values() and types not in ({float}, {str}):
-        raise _refused(f"{text}: only numbers and text have an order", "compare with a number or a text")
+        raise _bad_where(f"{text}: only numbers and text have an order", "compare with a number or a text")
 
 
 def _type(constant: Constant) -> type:
@@ -250,13 +250,13 @@ def _check_built_in(compared: Compared) -> None:
     if field == STORE:
         if compared.how != "in" or not {*map(type, compared.constants)} <= {str}:
             what = f"{compared.text}: store goes with ==, !=, in and not in, and the names of stores"
-            raise _refused(what, "write store == 'web', or field['store'] for a field of this name")
+            raise _bad_where(what, "write store == 'web', or field['store'] for a field of this name")
         return
     if not field.built_in or field.name not in ("line", "tokens"):
         return
     if compared.how == "contains" or any(isinstance(constant, bool | str) for constant in compared.constants):
         what = f"{compared.text}: {field.name} is a number"
-        raise _refused(what, f"compare it with one, or write field[{field.name!r}] for a field of this name")
+        raise _bad_where(what, f"compare it with one, or write field[{field.name!r}] for a field of this name")
 
 
 def _field(node: ast.expr) -> Field:
@@ -271,7 +271,7 @@ def _field(node: ast.expr) -> Field:
     remedy = "compare a field with constants; one whose name is no word is field['the name']"
     if isinstance(node, ast.Call | ast.BinOp):
         remedy = "nothing is computed: compute it before, and keep it with tokenize --columns"
-    raise _refused(f"{shown(ast.unparse(node))} is not the name of a field", remedy)
+    raise _bad_where(f"{shown(ast.unparse(node))} is not the name of a field", remedy)
 
 
 def _path(node: ast.expr) -> str:
@@ -284,7 +284,7 @@ def _path(node: ast.expr) -> str:
     return _field(node).name
 
 
-def _refused(what: str, remedy: str) -> UsageError:
+def _bad_where(what: str, remedy: str) -> UsageError:
     return UsageError("bad-where", what, remedy=remedy, where="--where")
 
 

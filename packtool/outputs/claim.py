@@ -32,7 +32,7 @@ from packtool.options.arguments import changed, plain_arguments
 from packtool.options.shared import Writing
 from packtool.outputs import lock
 from packtool.outputs.delivery import taken
-from packtool.outputs.output import Made, Mark, Occupancy, Output, State, Way, read_mark
+from packtool.outputs.output import Action, Made, Mark, Occupancy, Output, State, read_mark
 from packtool.places.local import PARTIAL, LocalPlace, sync_directory
 from packtool.places.place import Place
 from packtool.places.typed import cache_directory
@@ -95,6 +95,10 @@ class Other(There):
 
 def look(place: Place) -> There:
     """Look at a place, without touching it."""
+    if isinstance(place, LocalPlace):
+        foreign = _foreign(place.path)
+        if foreign is not None:
+            return Other({foreign: 0})
     names = place.names()
     if not any(map(is_begun, names)):  # true of every file but a lock and a marker that was written in part
         return Nothing()
@@ -105,6 +109,19 @@ def look(place: Place) -> There:
     if MARKER in names:
         return Begun(names, marker)
     return Other(names)
+
+
+def _foreign(path: Path) -> str | None:
+    """Return a file that shows a directory to be neither a dataset nor unfinished work, without listing all of it."""
+    if not path.is_dir() or (path / manifests.MANIFEST).exists() or (path / UNFINISHED).exists():
+        return None
+    for directory, folders, files in os.walk(path):
+        folders.sort()
+        for file in sorted(files):
+            name = Path(directory, file).relative_to(path).as_posix()
+            if not _is_work(name):
+                return name
+    return None
 
 
 def _marker(place: Place, names: Mapping[str, int]) -> bytes | None:
@@ -188,10 +205,10 @@ def open_output(place: Place, command: str, options: Writing, *, key: str, input
     output = _output(place, State(command, key), options)
     _require_apart(place, options, inputs)
     if options.dry_run:
-        output.way, output.preview = Way.LOOK, preview(place, output.state)
+        output.action, output.preview = Action.LOOK, preview(place, output.state)
         return output
     there = _decided(output, options)
-    # An earlier run has finished (`Way.KEEP`). If its lock, marker and scratch files are gone, nothing is left to do.
+    # An earlier run has finished: `Action.KEEP`. If its lock, marker and scratch files are gone, nothing is left to do.
     if output.finished and not any(name.startswith(f"{UNFINISHED}/") for name in there.names):
         return output
     try:
@@ -236,6 +253,7 @@ def require_free(place: Place, command: str, inputs: Iterable[Path | str]) -> No
         raise UsageError("resume-differs", what, remedy="choose another output", where=str(place))
     if isinstance(there, Other) and not _leftovers(there):
         raise _not_empty(place, there)
+    _require_no_links(place)
 
 
 def preview(place: Place, state: State) -> Occupancy:
@@ -279,24 +297,22 @@ def _output(place: Place, state: State, options: Writing) -> Output:
 
 
 def _decided(output: Output, options: Writing) -> There:
-    """Look at an output, set its `way` to what the run does there, and return what lies there."""
+    """Look at an output, set its `action` to what the run does there, and return what lies there."""
     place = output.place
     _require_directory(place)
     there = look(place)
-    output.way = decide(place, there, output.state, options)
+    output.action = decide(place, there, output.state, options)
+    _require_no_links(place)
     return there
 
 
 def _require_directory(place: Place) -> None:
-    """Refuse a file as an output, and a directory with links."""
-    if not isinstance(place, LocalPlace):
-        return
-    if place.path.exists() and not place.path.is_dir():
+    """Refuse a file as an output."""
+    if isinstance(place, LocalPlace) and place.path.exists() and not place.path.is_dir():
         raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(place))
-    _require_no_links(place.path)
 
 
-def decide(place: Place, there: There, state: State, options: Writing) -> Way:
+def decide(place: Place, there: There, state: State, options: Writing) -> Action:
     """Decide what a run does at a place, by what lies there.
 
     | there                                              | neither option | `resume` | `overwrite` |
@@ -320,31 +336,31 @@ def decide(place: Place, there: There, state: State, options: Writing) -> Way:
         DataError: a file of the finished output that would be kept is gone.
     """
     if isinstance(there, Nothing):
-        return Way.BEGIN
+        return Action.BEGIN
     if options.resume:
         return _resumed(place, there, state, options)
     if not options.overwrite:
         raise _not_empty(place, there)
     _require_ours(place, there)
-    return Way.REPLACE
+    return Action.REPLACE
 
 
-def _resumed(place: Place, there: There, state: State, options: Writing) -> Way:
+def _resumed(place: Place, there: There, state: State, options: Writing) -> Action:
     """Decide for a run that resumes: the column `resume` of `decide`."""
     if isinstance(there, Finished):
         if state.same(there.by):
             _require_whole(place)
-            return Way.KEEP
+            return Action.KEEP
         # Only the dataset that the killed run was to replace may go: one that was finished since has another digest.
         if there.mark is not None and state.same(there.mark) and there.digest == there.mark.replaces:
-            return Way.GO_ON
+            return Action.GO_ON
         raise _not_resumed(place, there, state, there.by, options)
     if state.same(there.mark):
-        return Way.GO_ON
+        return Action.GO_ON
     if there.mark is None and set(there.names) <= {MARKER, f"{UNFINISHED}/{LOCK}"}:
-        return Way.GO_ON  # no file of a dataset is there yet, so nothing can be mixed up
+        return Action.GO_ON  # no file of a dataset is there yet, so nothing can be mixed up
     if _leftovers(there):
-        return Way.REPLACE
+        return Action.REPLACE
     raise _not_resumed(place, there, state, there.mark, options)
 
 
@@ -372,9 +388,9 @@ def _begin(output: Output, options: Writing, there: There) -> None:
     """
     place = output.place
     old_digest = ""  # of the manifest that this run replaces
-    if output.way is Way.REPLACE and isinstance(there, Finished):
+    if output.action is Action.REPLACE and isinstance(there, Finished):
         old_digest = there.digest
-    elif output.way is Way.GO_ON and there.mark is not None:
+    elif output.action is Action.GO_ON and there.mark is not None:
         old_digest = there.mark.replaces
     output.mark = _mark(output.state, options, old_digest)
     # Rule 1: it writes only if the marker is still the one that was seen; None means that there was none.
@@ -382,8 +398,8 @@ def _begin(output: Output, options: Writing, there: There) -> None:
         raise taken(place)
     now = look(place)  # rule 2
     finished = now if isinstance(now, Finished) else None
-    if output.way is Way.GO_ON and finished is not None and output.state.same(finished.by):
-        output.way = Way.KEEP  # the manifest of the killed run was still on its way
+    if output.action is Action.GO_ON and finished is not None and output.state.same(finished.by):
+        output.action = Action.KEEP  # the manifest of the killed run was still on its way
         output.leave()
         return
     if finished is not None and finished.digest != old_digest:
@@ -395,7 +411,7 @@ def _begin(output: Output, options: Writing, there: There) -> None:
     if finished is not None:  # rule 3
         place.remove([manifests.MANIFEST])
     # Unfinished work stays only if this run goes on with it; files of a dataset that is replaced never stay.
-    if finished is not None or output.way is not Way.GO_ON:
+    if finished is not None or output.action is not Action.GO_ON:
         keep = (MARKER, f"{UNFINISHED}/{LOCK}")
         # The manifest that was removed above is among the others: removing what is not there is no error.
         place.remove(name for name in now.names if is_ours(name) and name not in keep)
@@ -409,7 +425,7 @@ def _mark(state: State, options: Writing, old_digest: str) -> bytes:
 
 def _clear_scratch(output: Output) -> None:
     """Make the scratch directory, and remove files in it that this run can't use."""
-    if output.way is not Way.GO_ON:
+    if output.action is not Action.GO_ON:
         shutil.rmtree(output.scratch, ignore_errors=True)
     output.scratch.mkdir(parents=True, exist_ok=True)
     # A directory with a dot in its name is one try at a task. This run holds the lock: the runs of these were killed.
@@ -549,12 +565,15 @@ def _is_work(name: str) -> bool:
     return (name.startswith(f"{UNFINISHED}/") or name.endswith(PARTIAL)) and is_ours(name)
 
 
-def _require_no_links(path: Path) -> None:
+def _require_no_links(place: Place) -> None:
     """Refuse an output with symbolic links to directories, or with any link at all as or in `unfinished`.
 
     packtool makes no links, and would write or remove files through them, outside of the output. Elsewhere a link to a
     file does no harm: the link is replaced or removed, and the file that it leads to stays.
     """
+    if not isinstance(place, LocalPlace):
+        return
+    path = place.path
     for directory, folders, files in os.walk(path):
         for name in (*folders, *files):
             file = Path(directory, name)

@@ -77,7 +77,7 @@ def read_mark(marker: bytes) -> Mark | None:
         return None
 
 
-class Way(Enum):
+class Action(Enum):
     """What a run does at its output: see the table of `claim.decide`."""
 
     LOOK = "look at it, for a dry run"
@@ -99,7 +99,7 @@ class Output:
     work: Path  # directory of this machine for the lock and scratch files: `unfinished` in a local place
     scratch: Path  # directory in `work` for files that are not finished
     state: State  # command and key of this run
-    way: Way = Way.BEGIN  # what this run does here
+    action: Action = Action.BEGIN  # what this run does here
     mark: bytes = b""  # the contents of the marker of this run
     lock: Lock | None = None  # held while this run works; None if there is nothing to do
     preview: Occupancy | None = None  # what a dry run finds here; None for a real run
@@ -107,7 +107,7 @@ class Output:
     @property
     def finished(self) -> bool:
         """Whether an earlier run with the same key finished here, so that nothing is left to do."""
-        return self.way is Way.KEEP
+        return self.action is Action.KEEP
 
     def delivery(self, engine: Engine) -> Delivery:
         """Return how the workers of an engine deliver the files of the dataset."""
@@ -239,7 +239,7 @@ class Output:
             DataError: the disk is full: the system's error names neither the output nor a remedy. Or the object store
                 failed: uploaded files stay, so its remedy becomes to run again with --resume=True.
         """
-        if isinstance(error, UsageError) and self.lock is not None and self.way is not Way.GO_ON:
+        if isinstance(error, UsageError) and self.lock is not None and self.action is not Action.GO_ON:
             self.discard()
         self.release()
         if isinstance(error, DataError) and error.code in ("store-unreachable", "store-denied"):

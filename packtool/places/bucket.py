@@ -242,13 +242,13 @@ def _obstore_errors() -> Iterator[None]:
         raise DeniedError(reason(error)) from None
     except exceptions.BaseError as error:
         said = reason(error)
-        raise (DeniedError if _refused(said) else FailedError)(said) from None
+        raise (DeniedError if _denies(said) else FailedError)(said) from None
 
 
-def _refused(said: str) -> bool:
+def _denies(said: str) -> bool:
     """Return whether a store refused a request, for which the library has an exception only in part of the cases.
 
-    >>> _refused("403 Forbidden"), _refused("400 Bad Request, ExpiredToken"), _refused("400 Bad Request, BadDigest")
+    >>> _denies("403 Forbidden"), _denies("400 Bad Request, ExpiredToken"), _denies("400 Bad Request, BadDigest")
     (True, True, False)
     """
     return said.startswith(("401 ", "403 ")) or said.rpartition(", ")[2] in _REFUSALS

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from packtool.errors import DataError
 
-PATIENCE = 4
+CONNECT_SECONDS = 4
 """Seconds to wait for a connection."""
 
 
@@ -75,10 +75,13 @@ def answers(endpoint: str) -> bool:
     answered = threading.Event()
 
     def connect() -> None:
-        with suppress(OSError), socket.create_connection((url.hostname or "", url.port or 443), timeout=PATIENCE):
+        with (
+            suppress(OSError),
+            socket.create_connection((url.hostname or "", url.port or 443), timeout=CONNECT_SECONDS),
+        ):
             answered.set()
 
     looking = threading.Thread(target=connect, daemon=True)  # looking up a name may take longer than anybody waits
     looking.start()
-    looking.join(PATIENCE)
+    looking.join(CONNECT_SECONDS)
     return answered.is_set()

@@ -240,7 +240,7 @@ def cut_off(segments: Segments, *, rotated: bool) -> I64:
     """Find the first tokens of pieces that begin in the middle of a document, behind another document in their row.
 
     The token before such a piece in the row is not the token before it in its document, so it can't predict the piece.
-    It is no target then if the dataset has a loss, or if a lane of the partial shuffle was rotated: its begin follows
+    It is no target then if the dataset has a loss, or if a lane of the partial shuffle was rotated: its start follows
     its end.
 
     Args:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from packtool.errors import UsageError
+from packtool.formats.schema import PackedManifest
 from packtool.planning.plan import I64
 from packtool.reading.costs import RowCosts
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
@@ -122,10 +123,18 @@ class Source:
     @property
     def columns(self) -> dict[str, list[str] | None]:
         """The kept columns of documents, as `Dataset.columns`."""
-        # All epochs have the same columns, so the epoch that is open stays open.
+        return self._any_epoch().columns
+
+    @property
+    def manifest(self) -> PackedManifest:
+        """The manifest of the dataset."""
+        return self._any_epoch().manifest
+
+    def _any_epoch(self) -> Dataset | BucketDataset:
+        """Return the epoch that is open, which stays open, where all have the same."""
         if self._opened is None:
-            return self.epoch(0).columns
-        return self._opened[1].columns
+            return self.epoch(0)
+        return self._opened[1]
 
     def begin_of(self, epoch: int) -> int:
         """Return the first item of an epoch. If epochs are packed anew, this counts the items of all before it."""

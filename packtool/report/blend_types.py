@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from importlib import import_module
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -125,6 +126,11 @@ class BlendReport(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         names = ", ".join(source.name for source in self.sources)
         return f"<BlendReport: {self.path}, {self.samples:,} {self.unit} of {names}>"
+
+    def _repr_html_(self) -> str:
+        """Show the page of the report in a notebook."""
+        page: Any = import_module("packtool.report.page")  # which is made of these types
+        return str(page.framed(self))
 
 
 Report: TypeAlias = MeasuredReport | StoreReport | BlendReport

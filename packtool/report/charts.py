@@ -322,9 +322,9 @@ def _cut(x: float, top: int) -> str:
 class Scale:
     """A scale of values along an axis."""
 
-    low: float  # value at the begin
+    low: float  # value at the start
     high: float  # value at the end
-    begin: float  # place of the begin
+    begin: float  # place of the start
     end: float  # place of the end
     bend: Callable[[float], float] = float  # values are spaced evenly after it (identity, logarithm, square root)
 

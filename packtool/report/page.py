@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from packtool.outputs.tokenizer_files import is_default
+from packtool.formats.made_by import is_default
 from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.summary import Metrics
 from packtool.report import charts, tables
@@ -64,6 +64,11 @@ def page(report: Report) -> str:
         + "\n".join(body)
         + f"</main><script>{script}</script></body></html>\n"
     )
+
+
+def framed(report: Report) -> str:
+    """Write the page of a report as a frame, for the output of a notebook's cell: its styles stay inside."""
+    return f'<iframe srcdoc="{escape(page(report))}" style="width: 100%; height: 40em; border: 0"></iframe>'
 
 
 def _titles(report: Report) -> tuple[str, str]:

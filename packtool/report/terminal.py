@@ -17,7 +17,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from packtool.errors import visible
-from packtool.outputs.tokenizer_files import is_default
+from packtool.formats.made_by import is_default
 from packtool.report import tables
 from packtool.report.blend_tables import left_out, sources_table, stages_table, weight_bars
 from packtool.report.blend_types import BlendReport, Report
@@ -61,7 +61,7 @@ def print_stats(report: Report, console: Console, *, full: bool = False, page: P
     if page is not None:
         _print_written(page, console)
     elif not full:
-        console.print("All figures: --full; charts: --html FILE; terms: docs/glossary.md.", highlight=False)
+        console.print("All figures: --full; charts: --html FILE; terms: the page Glossary.", highlight=False)
 
 
 def print_answer(report: Report, console: Console, page: Path | str | None = None) -> None:
@@ -280,7 +280,7 @@ def _print_lengths(lengths: Lengths, console: Console) -> None:
 
 
 def print_table(table: Table[Any], console: Console, *, full: bool = False) -> None:
-    """Print a table; columns beyond 80 characters continue below.
+    """Print a table; columns beyond the terminal's width, or 80 characters, continue below.
 
     Args:
         full: all columns, with their meanings and notes; otherwise only the most important columns.
@@ -306,7 +306,7 @@ def print_table(table: Table[Any], console: Console, *, full: bool = False) -> N
 def _print_columns(columns: Sequence[TableColumn[Any]], sections: Sequence[list[list[Cell]]], console: Console) -> None:
     """Print the rows of some sections under their columns, as many columns at a time as fit."""
     rows = list(chain.from_iterable(sections))
-    for below, shown in enumerate(_side_by_side(columns, rows)):
+    for below, shown in enumerate(_side_by_side(columns, rows, min(_WIDTH, console.width))):
         if below:
             console.print()
         console.print(_rich_table(columns, shown, sections))
@@ -356,12 +356,14 @@ def bars(bins: Sequence[tuple[int, int, int]], unit: str) -> RenderableType:
     return table
 
 
-def _side_by_side(columns: Sequence[TableColumn[Any]], rows: Sequence[Sequence[Cell]]) -> Iterator[list[int]]:
-    """Yield the numbers of columns that fit side by side; the first is repeated."""
+def _side_by_side(
+    columns: Sequence[TableColumn[Any]], rows: Sequence[Sequence[Cell]], width: int
+) -> Iterator[list[int]]:
+    """Yield the numbers of columns that fit side by side into a width; the first is repeated."""
     widths = [_width(column, cells) for column, cells in zip(columns, zip(*rows, strict=True), strict=True)]
     shown = [0]
     for place in range(1, len(columns)):
-        if sum(widths[i] + 2 for i in [*shown, place]) - 1 > _WIDTH:
+        if sum(widths[i] + 2 for i in [*shown, place]) - 1 > width and len(shown) > 1:
             yield shown
             shown = [0]
         shown.append(place)

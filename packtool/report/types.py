@@ -6,6 +6,7 @@ equal reports. Metrics are those of `packtool.planning.metrics`, under the names
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -443,6 +444,11 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
     mixing: list[PairDistances]
     sample_rows: list[SampleRow] = msgspec.field(name="pictured")
 
+    def _repr_html_(self) -> str:
+        """Show the page of the report in a notebook."""
+        page: Any = import_module("packtool.report.page")  # which is made of these types
+        return str(page.framed(self))
+
 
 class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
     """The report of `stats` on one or more token stores, or on text files, which it tokenizes to a temporary store.
@@ -487,3 +493,8 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
         held = f"{plural(self.lengths.documents, 'document')}, {plural(self.lengths.total, 'token')}"
         tried = "" if self.comparison is None else f", {plural(len(self.comparison.entries), 'plan')} compared"
         return f"<{type(self).__name__}: {self.path}, {held}{tried}>"
+
+    def _repr_html_(self) -> str:
+        """Show the page of the report in a notebook."""
+        page: Any = import_module("packtool.report.page")  # which is made of these types
+        return str(page.framed(self))

@@ -43,7 +43,7 @@ _SIMPLEST_FIRST = sorted(STRATEGIES.values(), key=lambda strategy: strategy.reco
 _WHOLE = [strategy.name for strategy in _SIMPLEST_FIRST if strategy.recommended and strategy.whole]
 _LIMITS = (
     "What whole documents are worth was measured in continual pre-training, not from scratch, and not on code; "
-    "the limits of 2 % and 1 % are a judgement. See docs/choosing.md."
+    "the limits of 2 % and 1 % are a judgement. See the page Choosing a strategy."
 )
 _SEAMLESS = (
     "Seamless Data Packing, Tables 1 and 2. Continual pre-training of models of 0.5 to 3 billion parameters, rows of "

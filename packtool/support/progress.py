@@ -57,7 +57,7 @@ class Progress:
                 leave=False,
                 dynamic_ncols=True,
                 file=sys.stderr,
-                bar_format=_BAR,
+                bar_format=f"{_BAR} {self.figures()}",
             )
 
     def advance(self, amount: int) -> None:
@@ -88,7 +88,9 @@ class Progress:
         done_now = self._done - self._initial
         rate = done_now / seconds
         if self._unit == "B":
-            words = [f"{show_bytes(self._done)} of {show_bytes(self._total)}", f"{show_bytes(rate)}/s"]
+            words = [f"{show_bytes(self._done)} of {show_bytes(self._total)}"]
+            if rate:
+                words.append(f"{show_bytes(rate)}/s")
         else:
             words = [f"{self._done:,} of {self._total:,}{self._unit}"]
         tokens: float = self._tokens

@@ -78,7 +78,7 @@ def _text(path: Path) -> str:
             with path.open("rb") as file:
                 raw = file.read(_MOST_BYTES + 1)
         if len(raw) > _MOST_BYTES:
-            raise _refused(str(path), f"larger than {show_bytes(_MOST_BYTES)}")
+            raise _bad_file(str(path), f"larger than {show_bytes(_MOST_BYTES)}")
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
@@ -98,7 +98,7 @@ def _syntax_error(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Usag
     return UsageError("bad-config", f"not TOML: {what}", remedy=remedy, where=f"{path}:{line}")
 
 
-def _refused(where: str, what: str) -> UsageError:
+def _bad_file(where: str, what: str) -> UsageError:
     remedy = "write values as the documentation has them"
     return UsageError("bad-config", what, remedy=remedy, where=where)
 
@@ -118,9 +118,9 @@ def _lines(path: Path, statements: Iterable[tuple[int, str]]) -> dict[tuple[Key,
             given = tomllib.loads(statement)
             below = list(_keys(given))
         except RecursionError:
-            raise _refused(f"{path}:{line}", "nested too deeply") from None
+            raise _bad_file(f"{path}:{line}", "nested too deeply") from None
         except ValueError:  # Python's own limit on the digits of an integer
-            raise _refused(f"{path}:{line}", "a number has too many digits") from None
+            raise _bad_file(f"{path}:{line}", "a number has too many digits") from None
         if given and statement.lstrip().startswith("["):
             table = _header(given, counted)
             found = [table[:size] for size in range(1, len(table) + 1)]

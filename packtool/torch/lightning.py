@@ -13,13 +13,15 @@ from lightning.pytorch import Callback
 
 from packtool.errors import UsageError
 from packtool.torch.loader import Loader
+from packtool.torch.validation import ValidationLoader
 
 
 class CountBatches(Callback):  # type: ignore[misc,unused-ignore]
     """Tells Lightning how many batches of the present size lie before the place of a checkpoint.
 
     Lightning saves the state of the `Loader` itself, but ends an epoch by the number of batches that it counted. These
-    may have had another size: without this callback rows would be left out, or an epoch too many begun.
+    may have had another size: without this callback rows would be left out, or an epoch too many begun. It also warns
+    of a validation whose documents are trained on.
 
     Raises:
         UsageError: when a run goes on, and trains on something else than a `Loader`.
@@ -35,9 +37,12 @@ class CountBatches(Callback):  # type: ignore[misc,unused-ignore]
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         # Only now there is a loader that was made in train_dataloader, and it has its state.
         del pl_module
+        loader, several = trainer.train_dataloader, trainer.val_dataloaders
+        for valid in several if isinstance(several, list | tuple) else [several]:
+            if isinstance(loader, Loader) and isinstance(valid, ValidationLoader):
+                valid.warn_of_trained(loader)
         if self._epochs is None:
             return
-        loader = trainer.train_dataloader
         if not isinstance(loader, Loader):
             what = f"it counts batches of a Loader, and the run trains on a {type(loader).__name__}"
             raise UsageError("bad-option", what, remedy="leave the callback out", where="CountBatches")

@@ -104,6 +104,10 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
         if isinstance(resume_from_checkpoint, str | Path):
             self.loader.load_state_dict(_place_in(Path(resume_from_checkpoint)))
             self._random_from = str(resume_from_checkpoint)
+        several = self.eval_dataset if isinstance(self.eval_dataset, dict) else {"": self.eval_dataset}
+        for valid in several.values():
+            if isinstance(valid, ValidationLoader):
+                valid.warn_of_trained(self.loader)
         return super().train(resume_from_checkpoint, *rest, **options)
 
     def take_random_numbers(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from packtool.blending.blend import Blend
+from packtool.choosing.in_common import in_common
 from packtool.errors import UsageError
 from packtool.options.check import is_whole
 from packtool.reading.batch import OF_TOKENS
@@ -17,6 +18,7 @@ from packtool.reading.sources import require_one_tokenizer
 from packtool.reading.stream import blend_of
 from packtool.support.sizes import plural
 from packtool.torch.loader import Loader
+from packtool.warnings import warn
 
 
 class ValidationLoader:
@@ -34,6 +36,7 @@ class ValidationLoader:
         batches: number of batches that a rank gets in a loop, of each dataset; by default as many as have all rows.
         drop_last: leave out the rows that fill no global batch: all batches are full.
         fill: where ranks can't share a batch equally, give each rank as many rows as the others, as `Loader` does.
+        train: the loader of the run that is validated: `warn_of_trained` is called with it.
         fields: as of `Loader`. Of several datasets batches have `source` by default, unless labels are ``same``.
         options: of `Loader`; without `epochs`.
 
@@ -52,6 +55,7 @@ class ValidationLoader:
         batches: int | None = None,
         drop_last: bool = False,
         fill: bool = False,
+        train: Loader | None = None,
         fields: Sequence[str] | None = None,
         **options: Any,
     ) -> None:
@@ -85,6 +89,22 @@ class ValidationLoader:
             # Some batches are the first ones, and full. Of all rows the last batch may have few: they are made equal.
             loader.sampler.even = not drop_last and batches in (None, most)
             self._require_rows(loader)
+        if train is not None:
+            self.warn_of_trained(train)
+
+    def warn_of_trained(self, train: Loader) -> None:
+        """Warn if documents of the validation are among those that a loader trains on, as far as manifests say it.
+
+        They say it where both were packed of one store, and of overlapping parts of it: no file but manifests is read.
+        """
+        trained = [source for source in train.sampler.stream.sources.values() if source is not None]
+        for loader in self._loaders:
+            for valid in filter(None, loader.sampler.stream.sources.values()):
+                for source in trained:
+                    if in_common(source.manifest, valid.manifest):
+                        what = f"some of its documents are in {source.recipe.place}, too, which is trained on"
+                        remedy = "pack both with one --holdout, or this one with --holdout-of the other, --part holdout"
+                        warn("validation-trained-on", what, remedy=remedy, where=str(valid.recipe.place))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for number, loader in enumerate(self._loaders):

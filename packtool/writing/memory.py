@@ -52,7 +52,8 @@ class Budget:
         if wanted // self.memory >> _MOST_BITS:
             raise UsageError(
                 "memory-too-small",
-                f"{show_bytes(self.memory)} for {plural(workers, 'worker')} is too little to shuffle this dataset",
+                f"{show_bytes(self.memory)} for {plural(workers, 'worker')} is too little to shuffle this dataset"
+                f"{_without_unit(self.memory)}",
                 remedy=f"give at least {show_bytes((wanted >> _MOST_BITS) + 1)}, or fewer --workers",
                 where="--memory",
             )
@@ -64,3 +65,14 @@ class Budget:
         # Of short documents the segments take more than the tokens.
         segments = (source.segments or 0) // max(1, source.plan.units)
         return max(1, block // (source.unit_bytes + _UNIT_BYTES + segments * _SEGMENT_BYTES))
+
+
+def _without_unit(size: int) -> str:
+    """Say how a small number was read, as it may have been meant in gigabytes.
+
+    >>> _without_unit(8)
+    '; a number without a unit is bytes, and 8 GiB are written 8GiB'
+    """
+    if size >= 1 << 20:
+        return ""
+    return f"; a number without a unit is bytes, and {size} GiB are written {size}GiB"

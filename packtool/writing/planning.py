@@ -109,13 +109,14 @@ def _plans(
         order = document_order(numbers, seed=options.seed, epoch=epoch, ends=ends, arrays=arrays)
     if loss is not None:
         loss = replace(loss, numbers=order)
-    plans = plan_corpus(strategy, _in_order(lengths, order, arrays), options, arrays, ends, over, loss, most)
+    ordered = _in_planned_order(lengths, order, arrays)
+    plans = plan_corpus(strategy, ordered, options, arrays, ends, over, loss, most)
     if order is None:
         return plans
     return [RenumberedPlan(plan, order) for plan in plans]
 
 
-def _in_order(lengths: Ints, order: Ints | None, arrays: Arrays) -> Ints:
+def _in_planned_order(lengths: Ints, order: Ints | None, arrays: Arrays) -> Ints:
     """Return the lengths of documents in the order in which they are planned; None for that of the corpus."""
     if order is None:
         return lengths

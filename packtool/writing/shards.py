@@ -185,7 +185,10 @@ class _Run:
             return OrderedRows(source, order, sparing=not self.budget.holds(source), arrays=arrays)
         if isinstance(source.plan, StoredPlan):
             source.plan.prepare(arrays)  # now, before several threads read
-        return RowsWithoutTokens(source.plan, order, arrays, None if source.loss is None else source)
+        counted = None
+        if source.loss is not None:
+            counted = source
+        return RowsWithoutTokens(source.plan, order, arrays, counted)
 
     def _moved_twice(self, source: UnitSource, shuffle: AtomShuffle, directory: str, arrays: Arrays) -> PlannedRows:
         """Return rows whose tokens are moved to partitions on disk, and from there to their place."""
@@ -268,7 +271,9 @@ class WriteShard:
                 worker.give_way()
                 shard = writer.close(self.rows.atoms(first, last))
             self.delivery.deliver(attempt, shard.files)
-        return Note(shard, None if tally is None else tally.counts())
+        if tally is None:
+            return Note(shard, None)
+        return Note(shard, tally.counts())
 
 
 def _joined(name: str, directory: str) -> str:

@@ -245,7 +245,7 @@ def repacked_plans(dataset: PackedDataset, *, seed: int, epoch: int) -> list[Pla
         UsageError: `pack` did not write its rows, or in an order by fields, which the stores have; or the lengths of
             its documents are not known.
     """
-    ordered = _in_order(dataset, seed, epoch)
+    ordered = _order_of_epoch(dataset, seed, epoch)
     strategy, options = packing.strategy(dataset.manifest.strategy), _options(dataset.manifest, seed)
     lengths, ends, loss, most = ordered[1:]
     plans = packing.plan_corpus(strategy, lengths, options, ends=ends, loss=loss, most=most)
@@ -254,7 +254,7 @@ def repacked_plans(dataset: PackedDataset, *, seed: int, epoch: int) -> list[Pla
 
 def repacked_sizes(dataset: PackedDataset, *, seed: int, epoch: int) -> list[tuple[int, int]]:
     """Return (row length, number of rows) of each plan that `repacked_plans` returns, in less time."""
-    ordered = _in_order(dataset, seed, epoch)
+    ordered = _order_of_epoch(dataset, seed, epoch)
     strategy, options = packing.strategy(dataset.manifest.strategy), _options(dataset.manifest, seed)
     lengths, ends, loss, most = ordered[1:]
     rows = packing.row_counts(strategy, lengths, options, ends, loss, most)
@@ -271,7 +271,7 @@ class _Ordered(NamedTuple):
     most: int | None  # tokens of a document that are planned, its first; None for all
 
 
-def _in_order(dataset: PackedDataset, seed: int, epoch: int) -> _Ordered:
+def _order_of_epoch(dataset: PackedDataset, seed: int, epoch: int) -> _Ordered:
     """Return the documents of a dataset in the order of an epoch."""
     manifest, lengths = dataset.manifest, dataset.lengths()
     if manifest.shuffle is not None and manifest.shuffle.method == "partial":

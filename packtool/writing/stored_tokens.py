@@ -80,7 +80,7 @@ def store_places(dataset: PackedDataset, given: Typed | Sequence[Typed] = ()) ->
     manifest = dataset.manifest
     places = places_of(given)
     if not places and isinstance(manifest.stores, list):
-        places = [_named(name, dataset.place) for name in manifest.stores]
+        places = [_place_of_store(name, dataset.place) for name in manifest.stores]
     if len(places) != len(manifest.inputs):
         what = f"was packed from {plural(len(manifest.inputs), 'store')}, but {len(places)} are given"
         raise UsageError("other-stores", what, remedy="give all of them, in the same order", where=str(dataset.place))
@@ -106,7 +106,7 @@ def _require_stores(dataset: Place, manifest: PackedManifest, places: Sequence[P
             raise DataError("store-changed", what, remedy=remedy, where=str(place))
 
 
-def _named(name: str, dataset: Place) -> Place:
+def _place_of_store(name: str, dataset: Place) -> Place:
     """Return the place of a store that a dataset's manifest names, read through the cache of the dataset if any."""
     if isinstance(dataset, LocalPlace):
         held = dataset.path.resolve()

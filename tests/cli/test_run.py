@@ -96,7 +96,7 @@ def test_json_and_quiet(place: Path, shell: Shell) -> None:
         ("run nowhere.toml", 1, "nowhere.toml: no such file. Check the path."),
         ("run c.toml", 2, "c.toml:2: pack has no input. Give --input, or name it in the table."),
         ("run c.toml -i nowhere", 1, "nowhere: no such directory. Check the path."),
-        ("run c.toml -i -", 2, "c.toml:2: standard input can't be read twice"),
+        ("run c.toml -i -", 2, "c.toml:2: standard input and pipes can't be read twice"),
     ],
 )
 def test_refusals(place: Path, shell: Shell, typed: str, status: int, message: str) -> None:

@@ -116,9 +116,9 @@ PACKED = ["-o", "x", "--strategy", "bfd", "-L", "8"]
     [
         (["pack", "packed", *PACKED], 2, "packed: a packed dataset, where a token store"),
         (["show", "half"], 1, "half: the output of a packtool command that was interrupted. Finish it first: packtool"),
-        (["info", "lost"], 1, "lost: run.json without manifest.json: a dataset that lost it, or an order, which shuf"),
-        (["info", "order"], 1, "order: run.json without manifest.json: a dataset that lost it, or an order, which"),
-        (["pack", "lost", *PACKED], 1, "lost: run.json without manifest.json: a dataset that lost it, or an order"),
+        (["info", "lost"], 1, "lost: run.json without manifest.json: a dataset that lost it. Copy"),
+        (["info", "order"], 1, "order: run.json without manifest.json: a dataset that lost it. Copy"),
+        (["pack", "lost", *PACKED], 1, "lost: run.json without manifest.json: a dataset that lost it. Copy"),
         (["show", "packed/manifest.json"], 1, "packed/manifest.json: the manifest of a dataset. Give its directory: "),
     ],
 )

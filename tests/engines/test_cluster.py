@@ -129,7 +129,7 @@ def test_a_defect_names_the_worker_in_its_traceback() -> None:
 
 
 def test_nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "PATIENCE", "1s")
+    monkeypatch.setattr(cluster, "CONNECT_TIMEOUT", "1s")
     nobody = f"tcp://127.0.0.1:{_free_port()}"
     with pytest.raises(PacktoolError, match=rf"{nobody}: no scheduler answers there") as caught:
         list(Cluster(nobody, 1, "x").run(square, [1], work=tmp_path))
@@ -364,7 +364,7 @@ def test_a_broken_worker_is_named(broken: str, before: str, said: str, tmp_path:
 
 @pytest.mark.slow
 def test_without_workers_it_waits_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "SAY_SECONDS", 1.5)
+    monkeypatch.setattr(cluster, "WARN_SECONDS", 1.5)
     said: list[str] = []
     with (
         _cluster(tmp_path, workers=0) as (address, _, _, start),

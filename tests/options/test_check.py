@@ -51,6 +51,11 @@ def tokenize(**options: Any) -> tuple[object, str, str]:
         ),
         (pack("buckets", buckets="512,b"), f"[bad-option] buckets: '512,b' can't be used. Give {COUNTS}."),
         (pack("bfd", sequence_length=True), f"[bad-option] sequence_length: True can't be used. Give {COUNT}."),
+        (
+            pack("bfd", sequence_length="128,256"),
+            "[bad-option] sequence_length: rows have one length, not '128,256'. Give one; stats with compare tries "
+            "several.",
+        ),
         (pack("bfd", sequence_length=0.5), f"[bad-option] sequence_length: 0.5 can't be used. Give {COUNT}."),
         (tokenize(columns=["a", ""]), "[bad-option] columns: an empty name. Give the name of a field."),
         (tokenize(fim_spm_rate="7%", max_errors=1), "[option-not-taken] fim_spm_rate: "),  # the first as declared

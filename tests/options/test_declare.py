@@ -28,6 +28,7 @@ PLAIN = {
     kinds.FLAG: {bool},
     kinds.NUMBER: {int},
     kinds.COUNT: {int},
+    kinds.ROW_LENGTH: {int},
     kinds.COUNTS: {int, str, Sequence[int], Sequence[int | str]},
     kinds.AMOUNT: {int, str},
     kinds.PART: {kinds.HoldoutAmount, str, float},

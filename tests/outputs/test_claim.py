@@ -12,7 +12,7 @@ from packtool.formats import manifest as manifests
 from packtool.formats.names import MARKER
 from packtool.outputs.claim import Begun, Finished, Nothing, Other, There, key_of, look, preview
 from packtool.outputs.delivery import mark_again, require_mark, state_of_mark
-from packtool.outputs.output import State, Way
+from packtool.outputs.output import Action, State
 from packtool.places.local import LocalPlace
 from packtool.places.typed import place_of
 from tests.outputs.cases import STORE, URL, begin, finish, names, piece
@@ -112,23 +112,23 @@ LEFT = f"{FULL}leftovers of unfinished work. Give resume=True or overwrite=True:
 LETTER = f"{FULL}letter.txt already"
 KEPT = "output-has-other-files: holds letter.txt, which packtool did not write. Move it away"
 Made = Callable[[Path], object]
-TABLE: dict[str, tuple[Made, type[There], str, Way | str, Way | str, Way | str]] = {
-    "nothing": (Path.mkdir, Nothing, "nothing", Way.BEGIN, Way.BEGIN, Way.BEGIN),
-    "not begun": (before_its_state, Nothing, "nothing", Way.BEGIN, Way.BEGIN, Way.BEGIN),
-    "begun": (begun, Begun, "unfinished", INTERRUPTED, Way.GO_ON, Way.REPLACE),
-    "begun by another": (lambda out: begun(out, "other"), Begun, "other", INTERRUPTED, DIFFERS, Way.REPLACE),
-    "another command": (lambda out: begun(out, command="pack"), Begun, "other", FULL, COMMAND, Way.REPLACE),
-    "a damaged marker": (damaged, Begun, "other", UNKNOWN, MARKED, Way.REPLACE),
-    "nothing but that": (damaged_alone, Begun, "other", UNKNOWN, Way.GO_ON, Way.REPLACE),
-    "finished": (finished, Finished, "finished", STORED, Way.KEEP, Way.REPLACE),
-    "finished by another": (lambda out: finished(out, "other"), Finished, "other", STORED, DIFFERS, Way.REPLACE),
-    "finished since": (finished_since, Finished, "unfinished", STORED, DIFFERS, Way.REPLACE),
-    "to be replaced": (to_be_replaced, Finished, "unfinished", STORED, Way.GO_ON, Way.REPLACE),
-    "replaced by another": (replaced_by_another, Finished, "other", STORED, NOBODY, Way.REPLACE),
-    "finished by nobody": (of_nobody, Finished, "other", STORED, NOBODY, Way.REPLACE),
-    "finished, less a file": (lost_a_file, Finished, "other", STORED, GONE, Way.REPLACE),
+TABLE: dict[str, tuple[Made, type[There], str, Action | str, Action | str, Action | str]] = {
+    "nothing": (Path.mkdir, Nothing, "nothing", Action.BEGIN, Action.BEGIN, Action.BEGIN),
+    "not begun": (before_its_state, Nothing, "nothing", Action.BEGIN, Action.BEGIN, Action.BEGIN),
+    "begun": (begun, Begun, "unfinished", INTERRUPTED, Action.GO_ON, Action.REPLACE),
+    "begun by another": (lambda out: begun(out, "other"), Begun, "other", INTERRUPTED, DIFFERS, Action.REPLACE),
+    "another command": (lambda out: begun(out, command="pack"), Begun, "other", FULL, COMMAND, Action.REPLACE),
+    "a damaged marker": (damaged, Begun, "other", UNKNOWN, MARKED, Action.REPLACE),
+    "nothing but that": (damaged_alone, Begun, "other", UNKNOWN, Action.GO_ON, Action.REPLACE),
+    "finished": (finished, Finished, "finished", STORED, Action.KEEP, Action.REPLACE),
+    "finished by another": (lambda out: finished(out, "other"), Finished, "other", STORED, DIFFERS, Action.REPLACE),
+    "finished since": (finished_since, Finished, "unfinished", STORED, DIFFERS, Action.REPLACE),
+    "to be replaced": (to_be_replaced, Finished, "unfinished", STORED, Action.GO_ON, Action.REPLACE),
+    "replaced by another": (replaced_by_another, Finished, "other", STORED, NOBODY, Action.REPLACE),
+    "finished by nobody": (of_nobody, Finished, "other", STORED, NOBODY, Action.REPLACE),
+    "finished, less a file": (lost_a_file, Finished, "other", STORED, GONE, Action.REPLACE),
     "a manifest of nothing": (not_told, Finished, "other", FULL, NOBODY, NOT_TOLD),
-    "leftovers": (leftovers, Other, "other", LEFT, Way.REPLACE, Way.REPLACE),
+    "leftovers": (leftovers, Other, "other", LEFT, Action.REPLACE, Action.REPLACE),
     "other files": (others, Other, "other", LETTER, OTHERS, KEPT),
 }
 """What lies at a place, its kind, what a dry run says, and what a run does or says: with neither option, to resume, to
@@ -159,8 +159,8 @@ def test_what_lies_there_and_what_is_asked_decide(tmp_path: Path, bucket: Bucket
             assert place.names() == before
             continue
         output = begin(out, **asked)
-        assert output.way is way
-        if way is not Way.KEEP:
+        assert output.action is way
+        if way is not Action.KEEP:
             finish(output)
         assert sorted(place.names()) == STORE
 
@@ -186,3 +186,17 @@ def test_whose_a_marker_is_and_what_mends_it(tmp_path: Path) -> None:
 def test_keys_depend_on_every_part() -> None:
     assert key_of({"a": 1, "b": 2}, "x") == key_of({"b": 2, "a": 1}, "x")
     assert key_of({"a": 1}, "x") != key_of({"a": 1}, "y")
+
+
+def test_a_foreign_directory_is_known_by_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else lies there, which may be millions of files, is not listed."""
+    (tmp_path / "out" / "photos").mkdir(parents=True)
+    (tmp_path / "out" / "photos" / "a.png").touch()
+    monkeypatch.delattr(LocalPlace, "names")
+    for asked, said in (
+        ({"overwrite": True}, "holds photos/a.png, which packtool did not write"),
+        ({"resume": True}, "not empty, and not the output of an interrupted run"),
+        ({}, "holds photos already"),
+    ):
+        with pytest.raises(PacktoolError, match=said):
+            begin(tmp_path / "out", **asked)

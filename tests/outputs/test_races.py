@@ -14,7 +14,7 @@ from packtool.engines import Threads
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import listed_files
-from packtool.outputs.output import Output, Way
+from packtool.outputs.output import Action, Output
 from packtool.places.typed import place_of
 from tests.outputs import cases
 from tests.outputs.cases import STORE, URL, finish, manifest_of, names, piece, pieces_of, shard
@@ -124,7 +124,7 @@ def test_the_late_manifest_of_another_run_finishes_nothing(bucket: Bucket, tmp_p
         arrive()
     two.release()
     again = begin(tmp_path / "two", "two", resume=True)
-    assert again.way is Way.GO_ON
+    assert again.action is Action.GO_ON
     again.finish(manifest_of(*pieces_of(again).recorded(range(2)).values()))
     assert bucket.names("set") == FILES
     assert [place_of(URL).problem(file) for file in listed_files(manifests.read(URL))] == [None] * 4

@@ -17,6 +17,7 @@ torch = pytest.importorskip("torch")
 
 from packtool.errors import DataError, UsageError  # noqa: E402
 from packtool.torch import Loader, NextLabels, ValidationLoader  # noqa: E402
+from packtool.warnings import PacktoolWarning  # noqa: E402
 
 
 def lightning_model(seen: dict[tuple[str, int], list[list[int]]]) -> Any:
@@ -84,6 +85,15 @@ def test_lightning_resumes_with_any_batch_size(
         whole = packtool.open(rows).epoch(number)  # type: ignore[union-attr]
         rest = 0 if had == 96 else (len(whole) - had) // size * size - lost
         assert parts["train", number] == whole[: had + rest].tolist()
+
+
+def test_lightning_says_where_a_validation_is_trained_on(rows: Path, tmp_path: Path) -> None:
+    pytest.importorskip("lightning.pytorch")
+    from packtool.torch.lightning import CountBatches
+
+    trainer = lightning_trainer(tmp_path, max_steps=1, enable_checkpointing=False, callbacks=[CountBatches()])
+    with pytest.warns(PacktoolWarning, match="some of its documents are in .*, too, which is trained on"):
+        trainer.fit(lightning_model({}), Loader(rows, batch_size=16), ValidationLoader(rows, batch_size=16))
 
 
 def transformers_trainer(

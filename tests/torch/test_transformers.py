@@ -18,6 +18,7 @@ transformers = pytest.importorskip("transformers")
 from packtool.errors import UsageError  # noqa: E402
 from packtool.torch import Loader, ValidationLoader  # noqa: E402
 from packtool.torch.transformers import FIELDS, PackedTrainer  # noqa: E402
+from packtool.warnings import PacktoolWarning  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,11 @@ def test_it_says_once_what_it_found(
     said = [each for each in caplog.messages if "packtool" in each]
     assert len(said) == 1
     assert FOUND[name, rows, fields] in said[0]
+
+
+def test_a_validation_on_what_it_trains_on_is_said(texts: Path, tmp_path: Path) -> None:
+    with pytest.warns(PacktoolWarning, match="rows: some of its documents are in .*rows, too, which is trained on"):
+        trainer(tmp_path, kinds.make_model("llama"), loader(texts), eval_dataset=validation(texts)).train()
 
 
 def test_a_model_that_mixes_is_not_trained_without_a_word(texts: Path, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,24 @@ def test_a_whole_pass_each_time(rows: Path) -> None:
     full = ValidationLoader(rows, batch_size=16, drop_last=True)
     assert ids(full) == stored[: len(stored) // 16 * 16]
     assert {len(batch["input_ids"]) for batch in full} == {16}
+
+
+@pytest.mark.parametrize(("held", "trained_on"), [("5%", True), ("1%", True), ("0.5%", False)])
+def test_a_validation_that_is_trained_on(make: Make, tmp_path: Path, held: str, trained_on: bool) -> None:
+    """The manifests say so, of one dataset and of several; the rows are as without a word."""
+    records = [{"text": f"{number} " * (1 + number % 7)} for number in range(1500)]
+    store, bfd = make(records) / "store", {"strategy": "bfd", "sequence_length": 32}
+    packtool.pack(store, tmp_path / "train", holdout="0.7%", **bfd)
+    packtool.pack(store, tmp_path / "valid", holdout=held, part="holdout", **bfd)
+    train, options = Loader(tmp_path / "train", batch_size=4), {"batch_size": 1}
+    said = rf"valid: some of its documents are in {tmp_path}/train, too, which is trained on\. Pack both with one"
+    for source in (tmp_path / "valid", [tmp_path / "valid"]):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            valid = ValidationLoader(source, train=train, **options)
+        assert ids(valid) == ids(ValidationLoader(source, **options))
+        assert len(caught) == trained_on
+        assert all(re.search(said, str(warned.message)) for warned in caught)
 
 
 def test_the_first_batches_each_time(rows: Path) -> None:

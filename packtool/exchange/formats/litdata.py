@@ -1,6 +1,6 @@
 """litdata's chunks for its `TokensLoader`: `index.json`, and files of tokens that are read in blocks of one length.
 
-A chunk: the number of items (u4), the begins of the items and the end of the last (u4), then the items. A sequence is
+A chunk: the number of items (u4), the starts of the items and the end of the last (u4), then the items. A sequence is
 an item; the loader counts tokens, so its `block_size` is the row length. Items of its other loader are trees of arrays:
 the size of each leaf (u4), then the leaves.
 """

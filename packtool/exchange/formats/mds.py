@@ -1,6 +1,6 @@
 """MosaicML Streaming's MDS: `index.json` and shards of samples with a column `tokens`; rows also have `seq_lengths`.
 
-A shard: the number of samples (u4), the begins of the samples and the end of the last (u4), the columns as JSON, then
+A shard: the number of samples (u4), the starts of the samples and the end of the last (u4), the columns as JSON, then
 the samples. A sample: the sizes of its columns of variable size (u4), then the columns, sorted by name. An array of
 variable shape: the number of dimensions and their width (a byte), then the dimensions, then the elements.
 """

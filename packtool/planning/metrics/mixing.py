@@ -250,7 +250,7 @@ class PairDistanceCounter:
 
     def result(self) -> PairDistances:
         """Sum up the rows so far."""
-        first, second = self._pairs()
+        first, second = self._rows_of_pairs()
         distance = np.abs(first - second)
         apart = distance[distance > 0]
         same_batch = first // self.batch_size == second // self.batch_size
@@ -270,7 +270,7 @@ class PairDistanceCounter:
             source_mix=self._mix.result().sources,
         )
 
-    def _pairs(self) -> tuple[I64, I64]:
+    def _rows_of_pairs(self) -> tuple[I64, I64]:
         """Return the rows in which the first and the second document of each pair begin: (pairs) each.
 
         Pairs of which a document begins in no row, such as one that was left out, are not counted.

@@ -55,10 +55,10 @@ class NeighbourCounts:
         own = rows.document >= 0
         row = np.repeat(np.arange(rows.groups), np.diff(rows.offsets))[own]
         length = rows.length[own]
-        self._pairs += _pairs(row, length)
+        self._pairs += _pairs_within(row, length)
         group = group_of(rows.document[own])
         known = group >= 0
-        self._alike += _pairs(_numbered(row[known], group[known]), length[known])
+        self._alike += _pairs_within(_numbered(row[known], group[known]), length[known])
 
     def result(self) -> Neighbours:
         """Sum up the rows so far."""
@@ -76,7 +76,7 @@ def _numbered(row: I64, group: Ints) -> I64:
     return numbers
 
 
-def _pairs(group: I64, length: I64) -> int:
+def _pairs_within(group: I64, length: I64) -> int:
     """Count the pairs of tokens in the same group.
 
     Args:

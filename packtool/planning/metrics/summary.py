@@ -113,8 +113,8 @@ def measure(tallies: Sequence[Tally], batch_size: int | None = None, untrained: 
     for tally in tallies:
         homogeneity += tally.homogeneity
         unmasked += tally.rows * (tally.sequence_length * (tally.sequence_length + 1) // 2)
-        masked += _pairs(tally.piece_lengths, 1) + tally.eos_inserted
-        context += _pairs(tally.piece_lengths, -1)
+        masked += _half_squares(tally.piece_lengths, 1) + tally.eos_inserted
+        context += _half_squares(tally.piece_lengths, -1)
     steps = None
     if batch_size is not None:
         steps = sum(-(-tally.output // (batch_size * longest)) for tally in tallies)
@@ -175,7 +175,7 @@ def _documents_per_row(rows: I64) -> DocumentsPerRow:
     )
 
 
-def _pairs(segments: I64, more: int) -> int:
+def _half_squares(segments: I64, more: int) -> int:
     """Add up l (l + more) / 2 over segments of l tokens."""
     length = np.arange(len(segments))
     return int(segments @ (length * (length + more) // 2))

@@ -155,7 +155,7 @@ def _exchange(costs: I64, dealt: I64) -> None:
         # ranks.
         apart = ranks // 2
         while apart:
-            batch, high, low = _pairs(load, going, apart)
+            batch, high, low = _high_with_low(load, going, apart)
             # Nobody waits for a rank that has no more than enough: it need not be lowered.
             much = load[batch, high] > enough[batch]
             _swap(cost, dealt, load, (batch[much], high[much], low[much]), cycle)
@@ -165,7 +165,7 @@ def _exchange(costs: I64, dealt: I64) -> None:
         going = going[(after > enough[going]) & (after < before)]
 
 
-def _pairs(load: I64, batches: I64, apart: int) -> tuple[I64, I64, I64]:
+def _high_with_low(load: I64, batches: I64, apart: int) -> tuple[I64, I64, I64]:
     """Pair ranks by their load. A rank is in one pair at most, so all pairs can exchange rows at once.
 
     In blocks of twice `apart` ranks: the highest with the lowest, the second highest with the second lowest, and so on.
@@ -173,7 +173,7 @@ def _pairs(load: I64, batches: I64, apart: int) -> tuple[I64, I64, I64]:
     Returns:
         Of each pair its batch, the rank with more, and the one with less.
 
-    >>> _pairs(np.array([[5, 9, 1, 7]]), np.array([0]), 2)
+    >>> _high_with_low(np.array([[5, 9, 1, 7]]), np.array([0]), 2)
     (array([0, 0]), array([3, 1]), array([0, 2]))
     """
     order = np.argsort(load[batches], axis=1, kind="stable")
@@ -197,7 +197,7 @@ def _swap(cost: I64, dealt: I64, load: I64, pairs: tuple[I64, I64, I64], turn: i
     Args:
         cost, dealt: (batches, ranks, rows of a rank): the costs of the rows, and their numbers; they change.
         load: (batches, ranks): the sums; they change.
-        pairs: from `_pairs`.
+        pairs: from `_high_with_low`.
         turn: which rows of the lower rank are looked at, if there are many.
     """
     batch, high, low = pairs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain, islice
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 from packtool.text.corpus.decompress import open_stream
 from packtool.text.corpus.file_bytes import open_raw
 from packtool.text.corpus.formats import FORMATS
+from packtool.text.corpus.python_tables import PythonTable, is_table
+from packtool.text.corpus.python_values import plain
 from packtool.text.corpus.records import CorpusFile, shown
 from packtool.text.corpus.tables import row_of
 
@@ -48,6 +50,9 @@ def peek(records: Iterable[Any]) -> tuple[Mapping[str, Any] | None, Iterable[Any
     >>> peek(iter([{"messages": []}]))[0]
     {'messages': []}
     """
+    if is_table(records):
+        table: Any = PythonTable(records)
+        return table.first(), table
     first: Any = None
     names = getattr(records, "column_names", None)
     if isinstance(names, list):  # a dataset of Hugging Face
@@ -59,5 +64,17 @@ def peek(records: Iterable[Any]) -> tuple[Mapping[str, Any] | None, Iterable[Any
     elif not isinstance(records, Mapping):  # which is refused where it is read
         rest = iter(records)
         some = list(islice(rest, 1))
-        first, records = next(iter(some), None), chain(some, rest)
-    return first if isinstance(first, Mapping) else None, records
+        first, records = next(iter(some), None), chain(some, _others(rest))
+    if isinstance(first, Mapping):
+        return {str(name): plain(value) for name, value in first.items()}, records
+    return None, records
+
+
+def _others(rest: Iterator[Any]) -> Iterator[Any]:
+    """Yield what is left of an iterator; where `iter` is called on it again, a dataset may begin anew."""
+    while True:
+        try:
+            record = next(rest)
+        except StopIteration:
+            return
+        yield record

@@ -14,6 +14,8 @@ from packtool.errors import UsageError
 from packtool.places.url import is_remote, require_no_secret
 from packtool.text.conversations.contract import is_something
 from packtool.text.corpus.classify import classify
+from packtool.text.corpus.python_tables import PythonTable
+from packtool.text.corpus.python_values import plain
 from packtool.text.corpus.records import CorpusFile, Fields
 from packtool.text.faults import Fault
 from packtool.text.paths import top_of
@@ -28,7 +30,7 @@ def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> Cor
     """Copy records, one after another, to a file of JSON Lines with the fields that are read.
 
     Args:
-        records: texts, or mappings with the fields; a `Dataset` or `IterableDataset` of Hugging Face, too.
+        records: texts, mappings with the fields, or a table; an `IterableDataset` of Hugging Face, too.
         directory: for the file.
 
     Raises:
@@ -38,6 +40,10 @@ def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> Cor
         splits = ", ".join(map(str, records)) or "nothing"
         raise _refused(f"a mapping, of {splits}, is not a sequence of records", "give one of its values")
     target = directory / "stdin"  # they take its place
+    if isinstance(records, PythonTable):
+        names = _names(fields)
+        records.write(target, [name for name in records.names if name in names] + fields.told_by(records.names))
+        return msgspec.structs.replace(classify(NAME, str(target), "arrow"), copied=True)
     names = _names(fields)
     told: dict[tuple[Any, ...], list[str]] = {}  # by the names of a record's fields, which are often the same
     with target.open("w", encoding="ascii", newline="\n") as out:
@@ -51,7 +57,7 @@ def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> Cor
                 if is_something(given.get(name)):
                     kept[name] = True
             # Where nothing is what was asked for, the names alone: the reader then says what there is.
-            out.write(json.dumps(kept or dict.fromkeys(map(str, given)), default=_plain) + "\n")
+            out.write(json.dumps(kept or dict.fromkeys(map(str, given)), default=plain) + "\n")
     return msgspec.structs.replace(classify(NAME, str(target), "jsonl"), copied=True)
 
 
@@ -106,10 +112,6 @@ def _record(record: Any, number: int, text: str) -> Mapping[str, Any]:
         require_no_secret(record)
         raise _refused(f"the first text, {record!r}, names a file", "give paths as a list, or texts as {'text': ...}")
     return {text: record}
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _refused(what: str, remedy: str) -> UsageError:

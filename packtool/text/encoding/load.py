@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from packtool.errors import DataError
+from packtool.formats.made_by import default_tokenizer
 from packtool.formats.names import CHAT_TEMPLATES, GENERATION_CONFIG, MORE_TEMPLATES, TOKENIZER, TOKENIZER_CONFIGS
 from packtool.formats.schema import TokenizerInfo
-from packtool.outputs.tokenizer_files import default_tokenizer
 from packtool.support.decoding import from_json
 from packtool.support.sizes import plural
 from packtool.text.encoding.added import (

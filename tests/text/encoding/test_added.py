@@ -11,8 +11,8 @@ from tokenizers import AddedToken, Tokenizer
 
 import packtool
 from packtool.errors import DataError
+from packtool.formats.made_by import default_tokenizer
 from packtool.formats.token_store import TokenStore
-from packtool.outputs.tokenizer_files import default_tokenizer
 from packtool.text.encoding.load import find_tokenizer, info_of
 from packtool.warnings import PacktoolWarning
 

@@ -152,7 +152,7 @@ class FilledBins:
 
     @cached_property
     def _stream(self) -> tuple[Ints, I64, StreamPlan]:
-        """Return the documents in short bins, the begins of their tails, and the stream of the tails."""
+        """Return the documents in short bins, the starts of their tails, and the stream of the tails."""
         _, short = self._full_and_short
         assert short is not None
         left, _ = assign(self._order, self.documents.counts, short)

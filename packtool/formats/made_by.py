@@ -5,12 +5,16 @@ Both stand in its `run.json`, beside what may differ between equal runs: manifes
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
+from packtool.formats.names import TOKENIZER
+from packtool.formats.schema import TokenizerInfo
 from packtool.options.arguments import as_recorded_by, command_line
 from packtool.options.kinds import LOCATION
 from packtool.places.place import Place
@@ -58,3 +62,28 @@ def _run(place: Place) -> dict[str, Any]:
         return manifests.read_run(place)
     except (OSError, DataError):
         return {}
+
+
+def default_tokenizer() -> bytes:
+    """Return the tokenizer.json of the small byte-level BPE that comes with packtool."""
+    return (Path(__file__).parents[1] / "assets" / TOKENIZER).read_bytes()
+
+
+def is_default(info: TokenizerInfo) -> bool:
+    """Return whether a tokenizer is the small one that comes with packtool."""
+    return info.sha256 == hashlib.sha256(default_tokenizer()).hexdigest()
+
+
+def describe_tokenizer(info: TokenizerInfo, name: str | None = None) -> str:
+    """Describe a tokenizer by the name that was given and its checksum; the one of packtool, by its purpose.
+
+    >>> gpt2 = TokenizerInfo(sha256="c0ffee" * 8, vocab_size=50257, eos_id=50256, eos_token="<|endoftext|>")
+    >>> describe_tokenizer(gpt2, "openai-community/gpt2")
+    'openai-community/gpt2 (sha256 c0ffeec0ffee)'
+    """
+    if is_default(info):
+        return "packtool's small one, for trying things out"
+    checksum = f"sha256 {info.sha256[:12]}"
+    if name is None:
+        return checksum
+    return f"{name} ({checksum})"
