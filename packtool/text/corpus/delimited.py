@@ -84,11 +84,7 @@ def read_delimited(
 
 
 def _first_row(stream: Readable, *, dialect: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return the first row of a table below its header, with empty texts for what it lacks; None without a header.
-
-    Raises:
-        Fault: it can't be read.
-    """
+    """Return the first row of a table below its header, with empty texts for what it lacks; None without a header."""
     lines = _Lines(stream, RECORD_BYTES)
     rows = _rows(lines, RECORD_BYTES, dialect)
     header = _next(rows, lines, 0)
@@ -112,9 +108,6 @@ def _next(rows: Any, lines: _Lines, number: int) -> list[str] | Fault | None:
 
     Args:
         number: of the row, for messages.
-
-    Raises:
-        Fault: its quote is never closed.
     """
     lines.row = lines.in_row = 0
     try:
@@ -149,11 +142,7 @@ def _document(fields: Fields, header: list[str], missing: set[str], row: list[st
 
 
 def _require(header: list[str], fields: Fields) -> None:
-    """Require a table to have the columns without which it has no documents, and each that is read once.
-
-    Raises:
-        Fault: it has not.
-    """
+    """Require a table to have the columns without which it has no documents, and each that is read once."""
     held = [name for name in fields.document if name in header]
     lacking = fields.lacking(held)
     if lacking:

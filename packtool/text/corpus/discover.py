@@ -179,9 +179,6 @@ def _local(location: str) -> _Listed:
 def _below(top: str) -> _Listed:
     """List the files under a local directory. Links are followed; each directory is entered once, by its own name
     rather than by a link's.
-
-    Raises:
-        DataError: a directory can't be listed.
     """
     entries: list[_Entry] = []
     repeated: list[str] = []
@@ -229,11 +226,7 @@ def _reason(error: OSError) -> str:
 
 
 def _remote(location: str) -> _Listed:
-    """List the files under a URL or matching it; the file itself if it is a file.
-
-    Raises:
-        DataError: the store does not answer.
-    """
+    """List the files under a URL or matching it; the file itself if it is a file."""
     if glob.has_magic(location):
         base = "/".join(takewhile(lambda part: not glob.has_magic(part), location.split("/")))
         # Hidden files, too, where the pattern matches them.

@@ -191,11 +191,7 @@ def _separator(options: TokenizeArguments) -> str:
 
 
 def _separated(files: list[CorpusFile], separator: str) -> list[CorpusFile]:
-    """Return the same files with what separates their documents.
-
-    Raises:
-        UsageError: one of them is no plain text.
-    """
+    """Return the same files with what separates their documents."""
     if not separator:
         return files
     for file in files:

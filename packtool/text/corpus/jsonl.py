@@ -133,11 +133,7 @@ class RecordParser:
             return None
 
     def _batch_of(self, records: list[Any]) -> RecordBatch:
-        """Make a batch of parsed records.
-
-        Raises:
-            Fault: one of them can't be used.
-        """
+        """Make a batch of parsed records."""
         fields = self._fields
         batch = RecordBatch(fields, records=len(records), missing=self._missing)
         columns: list[list[str | None]] = []

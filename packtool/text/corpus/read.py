@@ -88,7 +88,8 @@ class SpanReader:
         """Say of what can't be used how its file was read, and what else the file may be."""
         for place, reject in enumerate(batch.rejects):
             fault = reject.fault
-            if fault.code not in _READ_WELL:
+            # What is wrong with a table of one format names that format itself.
+            if fault.code == "missing-text" or (self._format.other and fault.code not in _READ_WELL):
                 what = f"{fault.what} ({self._format.read_as})"
                 told = Fault(fault.code, what, fault.remedy, alone=fault.alone)
                 batch.rejects[place] = msgspec.structs.replace(reject, fault=told)

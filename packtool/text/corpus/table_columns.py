@@ -253,9 +253,6 @@ def _found(schema: Any, column: str, code: str) -> tuple[Path, Any] | None:
     Returns:
         The names and indices on the way to it, and its type, of a dictionary the type of its values; None if there is
         none.
-
-    Raises:
-        Fault: with this code; there are several of one name.
     """
     import pyarrow as pa
 

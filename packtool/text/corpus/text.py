@@ -232,11 +232,7 @@ def _line(limit: int, line: bytes) -> MadeDocument | None:
 
 
 def _decoded(data: bytes) -> str:
-    """Return bytes as text.
-
-    Raises:
-        Fault: they are not UTF-8, or what a file has that was not written to its end.
-    """
+    """Return bytes as text."""
     if ZEROS in data:
         raise Fault("damaged-file", "a run of zero bytes, as in a file that was not written to its end")
     try:

@@ -78,9 +78,6 @@ class _Values:
 
     Args:
         limit: bytes of a value.
-
-    Raises:
-        Fault: it ends too early, a value is longer, or something else stands between values.
     """
 
     def __init__(self, stream: Readable, limit: int) -> None:

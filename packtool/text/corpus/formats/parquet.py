@@ -19,11 +19,7 @@ from packtool.text.faults import Fault
 
 
 def _open(file: io.RawIOBase) -> Any:
-    """Open a file as a `pyarrow.parquet.ParquetFile`.
-
-    Raises:
-        Fault: damaged or not Parquet.
-    """
+    """Open a file as a `pyarrow.parquet.ParquetFile`."""
     import pyarrow as pa
     from pyarrow import parquet
 
