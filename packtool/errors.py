@@ -15,6 +15,10 @@ _HIDDEN = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202
 """Control characters, line separators, changes of direction, and halves of surrogate pairs."""
 
 
+_SECRET = re.compile(r"([a-z][a-z0-9+.-]*://)[^/\s]*:[^/\s]*@", re.IGNORECASE)
+"""Credentials in a URL: whatever repeats a value may repeat them."""
+
+
 class Explained(Exception):  # noqa: N818 - warnings are explained, too
     """A message to the user: what is wrong, where, and what to do about it.
 
@@ -36,10 +40,10 @@ class Explained(Exception):  # noqa: N818 - warnings are explained, too
 
     def __init__(self, code: str, what: str, *, remedy: str, where: str | None = None) -> None:
         self.code = code
-        self.what = what
-        self.remedy = remedy
-        self.where = where
-        super().__init__(code, what, remedy, where)
+        self.what = without_secrets(what)
+        self.remedy = without_secrets(remedy)
+        self.where = where and without_secrets(where)
+        super().__init__(code, self.what, self.remedy, self.where)
 
     def __str__(self) -> str:
         return in_python(self.text())
@@ -76,6 +80,15 @@ class UsageError(PacktoolError):
 
 class DataError(PacktoolError):
     """Input is missing, damaged, or not what it claims to be."""
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without the credentials of URLs in it.
+
+    >>> without_secrets("https://ann:secret@host/x:3 is no place")
+    'https://…@host/x:3 is no place'
+    """
+    return _SECRET.sub(r"\1…@", text)
 
 
 def visible(text: str, *, keep: str = "", as_json: bool = False) -> str:

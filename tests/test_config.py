@@ -69,7 +69,7 @@ def test_tables_come_in_the_order_of_the_stages(tmp_path: Path) -> None:
         ("[pack]\nsequence-length = 1.5\n", ":2: sequence-length can't be 1.5. Give a whole number"),
         ("[pack]\nstrategy = 5\n", ":2: strategy can't be 5. Give a string."),
         ("[pack]\nbuckets = [1, 'a']\n", ":2: buckets can't be [1, 'a']. Give a list of whole numbers"),
-        ("[pack]\npad-token = 1.5\n", ":2: pad-token can't be 1.5. Give a string or a whole number."),
+        ("[pack]\npad-token = 1.5\n", ":2: pad-token can't be 1.5. Give a string or an id below 2^63."),
         ("[pack]\nstrategy = 2020-01-01\n", ":2: strategy can't be datetime.date(2020, 1, 1). Give a string."),
         (
             "[pack]\nmax-repetition.x = 1",

@@ -46,6 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character is no reason to stop
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        answer = io.BufferedWriter(failures.Answer(sys.stdout.fileno(), "w", closefd=False))
+        lines = sys.stdout.line_buffering
+        sys.stdout = io.TextIOWrapper(answer, sys.stdout.encoding, "replace", line_buffering=lines)
     status = run(arguments, Interrupts(sys.argv[1:] if arguments is None else arguments))
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # reported already, if there was a way to
@@ -96,7 +100,7 @@ def _run(typed: Sequence[str], interrupts: Interrupts | None) -> int:
             # A library whose import was interrupted may raise an error of its own.
             if interrupts is not None and interrupts.requested:
                 return INTERRUPTED
-            failure = failures.explain(error)
+            failure = failures.of_answer(error) or failures.explain(error)
             if failure is None:
                 raise
             failure = session.locate(failure)

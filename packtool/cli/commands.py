@@ -283,7 +283,7 @@ def info(values: GivenValues, terminal: Terminal) -> None:
         print_json({"schema_version": 1, **plain_info(result)})
     else:
         echo("\n".join(map(visible, describe_info(result))))  # a name may hold the end of a line
-    raise typer.Exit(1 if result.state == "damaged" else 0)
+    raise typer.Exit(1 if result.state in ("damaged", "incomplete") else 0)
 
 
 @_command("Check files, checksums, segments and ledger.", _LONG)

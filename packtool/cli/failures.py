@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import difflib
+import io
 import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from packtool.errors import PacktoolError, UsageError
+from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.options.names import OTHER_OPTIONS
 from packtool.spelling import as_typed
+from packtool.support.naming import naming
 from packtool.support.system_errors import refused_by_system
+
+STANDARD_OUTPUT = "standard output"
+
+
+class Answer(io.FileIO):
+    """The descriptor of standard output, whose errors name it: they come from wherever something is printed."""
+
+    def write(self, data: Any) -> int:
+        with naming(STANDARD_OUTPUT):
+            return super().write(data)
 
 
 def say(message: str) -> None:
@@ -46,6 +58,15 @@ def explain(error: Exception) -> PacktoolError | None:
     # Typer's own errors: since it carries a copy of Click, their classes have no address that lasts, but names.
     names = {kind.__name__ for kind in type(error).__mro__}
     return _from_typer(error, names) if "ClickException" in names else None
+
+
+def of_answer(error: Exception) -> PacktoolError | None:
+    """Phrase an error of writing the answer, which says nothing of what the command has made; None for others."""
+    if not isinstance(error, OSError) or error.filename != STANDARD_OUTPUT:
+        return None
+    what = f"can't be written ({(error.strerror or 'failed').lower()})"
+    remedy = "send it somewhere else; what a command makes, it has finished before it answers"
+    return DataError("answer-not-written", what, remedy=remedy, where=STANDARD_OUTPUT)
 
 
 def show_warnings() -> None:

@@ -213,6 +213,8 @@ def _require_documents(inputs: list[Path]) -> None:
     """Refuse packed rows that packtool exported: documents are cut, or several together, in them."""
     for path in inputs:
         directory = path if path.is_dir() else path.parent
+        if directory.name == "data":  # as Parquet is exported
+            directory = directory.parent
         if (directory / manifests.MANIFEST).is_file():
             manifest = manifests.read(directory)
             if isinstance(manifest, ExportManifest) and manifest.sequence_lengths:

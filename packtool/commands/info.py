@@ -51,7 +51,7 @@ def _directory(path: Path) -> Info:
     parts = [_part(child) for child in sorted(path.iterdir()) if is_output(child)]
     if parts:
         states = [part.state for part in parts]
-        worst = max(states, key=("whole", "unfinished", "damaged").index)
+        worst = max(states, key=("whole", "incomplete", "unfinished", "damaged").index)
         counts = {"datasets": len(parts), "whole": states.count("whole")}
         return Info(path, "directory of datasets", worst, counts, parts=parts)
     return _not_written(path)

@@ -123,7 +123,10 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
     gone = _gone(place, manifest)
     if gone:
         known["rows gathered from"] = gone
-    if missing or gone:
+    if gone and not missing:
+        elsewhere = f"packtool materialize {quoted} -o {free_name('packed')} --store STORE"
+        return Info(place.shown, kind, "incomplete", known, next=[elsewhere])
+    if missing:
         return Info(place.shown, kind, "damaged", known, missing, next=[f"packtool verify {quoted}"])
     return Info(place.shown, kind, "whole", known, next=following)
 

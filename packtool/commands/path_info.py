@@ -17,7 +17,8 @@ class Info:
         path: as given.
         kind: ``token store``, ``packed dataset`` and so on; ``directory of datasets``; ``configuration``;
             ``blend``; ``tokenizer``; ``not written by packtool``.
-        state: ``whole``, ``unfinished``, ``damaged`` (files missing or of the wrong size), or ``unknown``.
+        state: ``whole``, ``unfinished``, ``incomplete`` (without tokens, and its stores are elsewhere),
+            ``damaged`` (files missing or of the wrong size), or ``unknown``.
         facts: the facts about the path, by name, in order.
         missing: names of files that are missing or have the wrong size.
         parts: of a directory of datasets: the description of each dataset.

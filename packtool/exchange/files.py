@@ -36,9 +36,9 @@ class FileWriter(HashedFile):
     def close(self) -> None:
         """Do nothing: libraries call it, and `finish` finishes the file."""
 
-    def finish(self, sequences: int = 0, tokens: int = 0) -> ExportedFile:
-        """Make it durable under its name."""
-        return ExportedFile(self.path.name, self._bytes, self._end(), sequences, tokens)
+    def finish(self, sequences: int = 0, tokens: int = 0, directory: str = "") -> ExportedFile:
+        """Make it durable under its name; in the export it lies in this directory, which ends with a slash."""
+        return ExportedFile(directory + self.path.name, self._bytes, self._end(), sequences, tokens)
 
 
 def write_json(path: Path, value: Any) -> ExportedFile:

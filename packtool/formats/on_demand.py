@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -18,6 +19,37 @@ from packtool.places.slices import SliceReader
 from packtool.support.sizes import machine_memory
 
 _Content = TypeVar("_Content")
+
+
+class MapBudget:
+    """Objects that several sequences keep, of which the oldest goes when there are too many, whichever it is of.
+
+    Args:
+        most: objects that are kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._owners: dict[tuple[int, int], weakref.ref[OnDemand[Any]]] = {}  # by sequence and number, oldest first
+
+    def keep(self, owner: OnDemand[Any], number: int) -> None:
+        """Count an object of a sequence, and drop the oldest of all if it is one too many."""
+        self._owners[id(owner), number] = weakref.ref(owner)
+        while len(self._owners) > self.most:
+            with suppress(KeyError, RuntimeError, StopIteration):  # another thread makes room, too
+                key = next(iter(self._owners))
+                kept_by = self._owners.pop(key)()
+                if kept_by is not None:
+                    kept_by.drop(key[1])
+
+    def forget(self, owner: OnDemand[Any], number: int) -> None:
+        """Count an object no more."""
+        self._owners.pop((id(owner), number), None)
+
+
+MAPS = MapBudget(40_000)
+"""The arrays, or pairs of arrays, that this process keeps mapped, whatever it reads: Linux allows a process 65,530 maps
+of files, and other libraries need some. So there is one budget for a process, of all datasets and kinds of arrays."""
 
 
 class OnDemand(Sequence[_Content]):
@@ -49,10 +81,16 @@ class OnDemand(Sequence[_Content]):
         made = self._make(number)
         if self.keep != 0:
             self._made[number] = made
+            MAPS.keep(self, number)
             while self.keep is not None and len(self._made) > self.keep:
-                with suppress(KeyError, RuntimeError, StopIteration):  # another thread makes room, too
-                    del self._made[next(iter(self._made))]
+                with suppress(RuntimeError, StopIteration):  # another thread makes room, too
+                    self.drop(next(iter(self._made)))
         return made
+
+    def drop(self, number: int) -> None:
+        """Keep an object no more: it is made again when it is needed."""
+        self._made.pop(number, None)
+        MAPS.forget(self, number)
 
     def made(self) -> list[_Content]:
         """Return the contents that are kept now."""

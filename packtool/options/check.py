@@ -118,6 +118,8 @@ def _require_unicode(declaration: Declared, value: Any) -> None:
         json.dumps(value, ensure_ascii=False, default=str, skipkeys=True).encode()
     except UnicodeEncodeError:
         raise _bad(declaration, f"{shown(value)} is not valid UTF-8", "write it in UTF-8") from None
+    except ValueError:  # a number of thousands of digits, which its kind refuses
+        return
 
 
 def _parsed(declaration: Declared, value: Any) -> Any:
@@ -208,7 +210,7 @@ def out_of_range(name: str, value: object, low: int, high: int | None) -> UsageE
     span = f"{low} or more"
     if high is not None:
         span = f"a number from {low} to {_round(high)}"
-    return UsageError("bad-option", f"{value} is out of range", remedy=f"give {span}", where=name)
+    return UsageError("bad-option", f"{shown(value)} is out of range", remedy=f"give {span}", where=name)
 
 
 def unfit(recorded: Mapping[str, Any], commands: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
-from packtool.errors import UsageError
+from packtool.errors import UsageError, without_secrets
 from packtool.options.names import any_of
 from packtool.support.sizes import parse_bytes, plural
 
@@ -37,6 +37,7 @@ def shown(value: Any) -> str:
         text = repr(value)
     except ValueError:  # Python's own limit on the digits of an integer
         return "a number of thousands of digits"
+    text = without_secrets(text)  # of what is cut, an error would no longer know that it holds any
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
@@ -64,7 +65,12 @@ def _text(value: Any) -> str:
 
 
 def _text_or_id(value: Any) -> str | int:
-    if isinstance(value, str | int) and not isinstance(value, bool):
+    """Parse a text, or a number that 63 bits hold; digits alone are one."""
+    if isinstance(value, str):
+        if value.isdecimal():
+            _from(0)(value)
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and value < 1 << 63:
         return value
     raise ValueError(value)
 
@@ -479,7 +485,7 @@ OBJECT = Kind('a JSON object, such as {"enable_thinking": false}', "JSON", dict[
 TEXT = Kind("a string", "TEXT", str, _text)
 LOCATION = Kind("a string", "TEXT", str, _place)
 """A name, a path or a URL."""
-TEXT_OR_ID = Kind("a string or a whole number", "TEXT|ID", int | str, _text_or_id)
+TEXT_OR_ID = Kind("a string or an id below 2^63", "TEXT|ID", int | str, _text_or_id)
 WEIGHTS = Kind(
     'a table, such as {web = "1x", wiki = "3x"}, or a list of strings, such as web=1x,wiki=3x',
     "NAME=WEIGHT,...",

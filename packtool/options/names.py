@@ -46,7 +46,7 @@ EXPORTED_FILES: dict[ExportName, tuple[str, ...]] = {
     "llmc": ("*.bin",),
     "olmo": ("*.npy",),
     "datatrove": ("*.ds", "*.ds.index", "*.ds.loss"),
-    "parquet": ("*.parquet",),
+    "parquet": ("data/*.parquet",),
     "arrow": ("*.arrow", "dataset_info.json", "state.json"),
     "megatron-bridge": ("*.idx.parquet", "packed_metadata.jsonl"),
     "mds": ("*.mds", "index.json"),

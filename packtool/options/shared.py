@@ -51,6 +51,7 @@ WorkersOption = Annotated[
         "Resources",
         short="-j",
         low=1,
+        high=1 << 16,
         default="all CPUs",
     ),
 ]

@@ -12,6 +12,7 @@ import mmap
 import os
 import weakref
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,17 +39,31 @@ def mapped(handle: int, size: int, *, writable: bool = False) -> npt.NDArray[np.
 
     Raises:
         OSError: the file is shorter, so that reading what is missing would kill the process; or the system refuses.
+        DataError: the process has as many maps as the system allows.
     """
     if os.fstat(handle).st_size < size:
         raise OSError(errno.EINVAL, f"the file is shorter than {size} bytes")
     access = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
     address = _C.mmap(None, size, access, mmap.MAP_SHARED, handle, 0)
     if address == _FAILED:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        number = ctypes.get_errno()
+        if number == errno.ENOMEM:
+            raise _too_many()
+        raise OSError(number, os.strerror(number))
     data = (ctypes.c_ubyte * size).from_address(address)
     weakref.finalize(data, _C.munmap, address, size).atexit = False  # arrays may be read until the very end
     view = memoryview(data)
     return np.frombuffer(view if writable else view.toreadonly(), np.uint8)
+
+
+def _too_many() -> DataError:
+    """Return the error for a file that can't be mapped beside those that are, with their number where it is known."""
+    what = "the system maps no more files for this process"
+    with suppress(OSError):  # macOS has no /proc
+        count = Path("/proc/self/maps").read_bytes().count(b"\n")
+        most = int(Path("/proc/sys/vm/max_map_count").read_text())
+        what += f": it has {count:,} maps, and vm.max_map_count allows {most:,}"
+    return DataError("too-many-maps", what, remedy="raise that limit, or read datasets of fewer, larger shards")
 
 
 def release(arrays: Iterable[np.ndarray[Any, Any]]) -> None:

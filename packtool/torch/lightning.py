@@ -28,29 +28,32 @@ class CountBatches(Callback):  # type: ignore[misc,unused-ignore]
     """
 
     def __init__(self) -> None:
-        self._epochs: dict[str, int] | None = None  # of the checkpoint that the run goes on from
+        self._resumed: dict[str, Any] | None = None  # what the checkpoint of the run has of its loop
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         del trainer, pl_module
-        self._epochs = dict(checkpoint["loops"]["fit_loop"]["epoch_progress"]["current"])
+        self._resumed = checkpoint["loops"]["fit_loop"]
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        # Only now there is a loader that was made in train_dataloader, and it has its state.
+        # Only now there is a loader that was made in train_dataloader.
         del pl_module
         loader, several = trainer.train_dataloader, trainer.val_dataloaders
         for valid in several if isinstance(several, list | tuple) else [several]:
             if isinstance(loader, Loader) and isinstance(valid, ValidationLoader):
                 valid.warn_of_trained(loader)
-        if self._epochs is None:
+        if self._resumed is None:
             return
         if not isinstance(loader, Loader):
             what = f"it counts batches of a Loader, and the run trains on a {type(loader).__name__}"
             raise UsageError("bad-option", what, remedy="leave the callback out", where="CountBatches")
+        # Lightning has set a pass since, and the run may have ended it.
+        loader.load_state_dict(self._resumed["state_dict"]["combined_loader"][0])
         had = len(loader) - loader.remaining
-        if self._epochs["processed"] == self._epochs["ready"]:  # saved when an epoch was over: the next has had nothing
+        epochs = self._resumed["epoch_progress"]["current"]
+        if epochs["processed"] == epochs["ready"]:  # saved when an epoch was over: the next has had nothing
             had = 0
         counts = trainer.fit_loop.epoch_loop.batch_progress.current
         missing = had - counts.ready
         for name in ("ready", "started", "processed", "completed"):
             setattr(counts, name, getattr(counts, name) + missing)
-        self._epochs = None
+        self._resumed = None

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from packtool.cli import failures
+from packtool.cli import failures, run
 from packtool.errors import DataError
 from packtool.warnings import warn
 from tests.cli.running import ENVIRONMENT, packtool
@@ -115,13 +115,51 @@ def test_warnings_have_codes_and_quiet_silences_them(
     assert shell.refused("verify", "store", "-q", status=130) == "packtool: interrupted\n"
 
 
+ROWS = ["-o", "rows", "--strategy", "concat", "-L", "8"]
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize(("command", "json_too"), [("stats", []), ("info", ["--json"]), ("verify", [])])
+@pytest.mark.parametrize(("command", "json_too"), [("stats", []), ("info", ["--json"]), ("verify", []), ("pack", ROWS)])
 def test_results_that_can_not_be_printed(place: Path, command: str, json_too: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         done = packtool(command, "store", *json_too, stdout=full)
-    said = "packtool: error[disk-full]: no space left on the device. Free some space and run the command again.\n"
-    assert (done.returncode, done.stderr) == (1, said)
+    said = "error[answer-not-written]: standard output: can't be written (no space left on device). Send it"
+    assert done.returncode == 1
+    assert f"{said} somewhere else; what a command makes, it has finished before it answers.\n" in done.stderr
+    if command == "pack":
+        assert packtool("info", "rows").stdout.startswith("rows: packed dataset, whole\n")
+
+
+@pytest.mark.parametrize("secret", ["wordword", "p@w:" * 30])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "pack store -o out --strategy concat -L 8 --mix URL=3",
+        "pack store -o out --strategy concat -L 8 --where URL",
+        "pack store -o out --strategy URL",
+        "tokenize corpus.jsonl -o out --encoder URL",
+        "tokenize corpus.jsonl -o out --min-words URL",
+        "tokenize corpus.jsonl -o out --URL",
+        "tokenize URL -o out",
+        "export store -o out --format URL",
+        "show store --document URL",
+        "stats blend.toml",
+        "URL",
+    ],
+)
+def test_no_error_repeats_the_credentials_of_a_url(
+    words: str, secret: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not in text, nor in JSON."""
+    url = f"https://ann:{secret}@host/x"
+    packtool("pack", "store", *ROWS)
+    (place / "blend.toml").write_text(f'[sources.a]\npath = "rows"\n[[stages]]\nweights = {{ "{url}" = 1 }}\n')
+    for more in ([], ["--json"]):
+        status = run([*words.replace("URL", url).split(), *more])
+        said = capsys.readouterr()
+        assert status in (1, 2)
+        assert "https://…@host/x" in said.err or "https://… holds" in said.err
+        assert secret not in said.err + said.out
 
 
 HOSTILE = "a\x1b[2J\x9b1m\u202e\u2066\u061c\nb"

@@ -98,14 +98,17 @@ def test_damage(place: Path, shell: Shell) -> None:
     assert said in text
 
 
-def test_an_index_whose_store_is_gone_is_damaged(place: Path, shell: Shell) -> None:
+def test_an_index_whose_store_is_elsewhere_is_incomplete(place: Path, shell: Shell) -> None:
     packtool.pack("store", "index", strategy="bfd", sequence_length=16, index_only=True)
     assert "\n  packtool materialize index -o packed-2\n" in shell("info", "index")
     (place / "store").rename(place / "gone")
     text = shell("info", "index", status=1)
-    assert text.startswith("index: packed dataset, damaged\n")
+    assert text.startswith("index: packed dataset, incomplete\n")
     assert "/store: the token store that the rows are gathered from is not there. " in text
-    assert text.endswith("Next:\n  packtool verify index\n")
+    assert text.endswith("Next:\n  packtool materialize index -o packed-2 --store STORE\n")
+    assert "  index                 packed dataset, incomplete, " in shell("info", ".", status=1)
+    (place / "index" / "segments-00000.npy").unlink()
+    assert shell("info", "index", status=1).startswith("index: packed dataset, damaged\n")
 
 
 PACKED = ["-o", "x", "--strategy", "bfd", "-L", "8"]

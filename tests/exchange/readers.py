@@ -116,7 +116,7 @@ def _rows_of(table: pa.Table) -> list[Row]:
 
 
 def of_parquet(path: Path) -> Iterator[Row]:
-    for file in sorted(path.glob("*.parquet")):
+    for file in sorted(path.glob("**/*.parquet")):
         with pq.ParquetFile(file) as opened:
             yield from _rows_of(opened.read())
 

@@ -23,7 +23,7 @@ def as_parquet(file: Path, columns: Columns) -> None:
 
 def rows_of(place: Path) -> list[dict[str, Any]]:
     """The rows of all Parquet files of a directory."""
-    tables = (parquet.read_table(file) for file in sorted(place.glob("*.parquet")))
+    tables = (parquet.read_table(file) for file in sorted(place.glob("**/*.parquet")))
     return [row for table in tables for row in table.to_pylist()]
 
 

@@ -7,6 +7,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -20,7 +21,7 @@ from tests.exchange.readers import READERS
 from tests.exchange.streams import PACKS, STORES, packed, rows_in_order, rows_of_batches, stores_of, stream
 from tests.exchange.tables import rows_of
 from tests.making import Make
-from tests.stores import document_loss
+from tests.stores import TOKENIZER, document_loss, rewrite, write_store
 
 ROOT = Path(__file__).parents[2]
 
@@ -116,3 +117,22 @@ def test_rows(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name:
         assert trains == [each for row in said for each in row.trains]
     if name == "parquet":
         assert [row["position_ids"] for row in rows_of(tmp_path / "out")] == [row.positions for row in said]
+
+
+@pytest.mark.parametrize("size", [1 << 31, (1 << 31) + 1, 1 << 32])
+@pytest.mark.parametrize("name", READERS)
+def test_the_largest_id_of_a_vocabulary_stays_or_is_refused(name: str, size: int, tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store", [3, 4], tokenizer=msgspec.structs.replace(TOKENIZER, vocab_size=size))
+
+    def largest(ids: np.ndarray) -> None:
+        ids[0] = size - 1
+
+    rewrite(store, "tokens-00000.npy", largest)
+    if FORMATS[name].largest_vocab < size or FORMATS[name].dtypes[4] is None:
+        with pytest.raises(UsageError, match=rf"{name} .*, but the vocabulary has {size} tokens") as error:
+            packtool.export(store, tmp_path / "out", format=name)
+        assert error.value.where == "--format"
+        return
+    _, found = exported(store, tmp_path / "out", name)
+    ids = np.concatenate([each.ids for each in found])
+    assert int(ids[0]) == size - 1

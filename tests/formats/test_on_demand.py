@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from packtool.formats.on_demand import OnDemand, flat, held, joined_contents, sizes_of
+from packtool.formats import on_demand
+from packtool.formats.on_demand import MapBudget, OnDemand, flat, held, joined_contents, sizes_of
 
 
 @pytest.mark.parametrize(
@@ -41,3 +42,15 @@ def test_several_datasets_are_opened_one_file_at_a_time() -> None:
     assert both[2].tolist() == [1, 1, 1, 1]
     assert opened == [1]
     assert isinstance(joined_contents([[1], OnDemand([1], lambda n: n, keep=None)]), list)
+
+
+def test_one_budget_holds_for_all_that_a_process_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest goes, of whichever dataset it is, and is made again where it is needed."""
+    monkeypatch.setattr(on_demand, "MAPS", MapBudget(3))
+    one, two = (OnDemand([1] * 9, str, keep=2) for _ in range(2))
+    gone = OnDemand([1], str, keep=1)
+    assert [gone[0], one[0], two[5], one[1]] == ["0", "0", "5", "1"]
+    assert [held(each) for each in (gone, one, two)] == [[], ["0", "1"], ["5"]]
+    del gone
+    assert [two[6], one[2], one[0]] == ["6", "2", "0"]
+    assert [held(each) for each in (one, two)] == [["2", "0"], ["6"]]

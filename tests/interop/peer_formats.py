@@ -105,7 +105,9 @@ def write_datatrove(documents: list[np.ndarray], path: Path) -> None:
 def read_parquet(path: Path, _: int) -> Sequences:
     from datasets import load_dataset
 
-    dataset = load_dataset("parquet", data_files=str(path / "*.parquet"), split="train", cache_dir=str(path / "cache"))
+    dataset = load_dataset(
+        "parquet", data_files=str(path / "data" / "*.parquet"), split="train", cache_dir=str(path / "cache")
+    )
     return (np.array(row) for row in dataset["input_ids"])
 
 

@@ -164,7 +164,7 @@ def read(export: str) -> Dataset:
     place = Path(export)
     if (place / "state.json").exists():
         return load_from_disk(export)
-    files = place if place.is_file() else place / "*.parquet"
+    files = place if place.is_file() else place / "data" / "*.parquet"
     return load_dataset("parquet", data_files=str(files), split="train", cache_dir=f"{export}-cache")
 
 

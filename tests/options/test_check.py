@@ -44,7 +44,7 @@ def tokenize(**options: Any) -> tuple[object, str, str]:
         ),
         (shuffle("bucket", batch_tokens=3, atom_size=2), '[option-not-taken] atom_size: method="bucket" does not'),
         (shuffle("atom", epoch=-1), "[bad-option] epoch: -1 is out of range. Give a number from 0 to 2^32 - 1."),
-        (shuffle("atom", workers=0), "[bad-option] workers: 0 is out of range. Give 1 or more."),
+        (shuffle("atom", workers=0), "[bad-option] workers: 0 is out of range. Give a number from 1 to 65536."),
         (
             shuffle("bucket", remainder="dorp"),
             "[bad-option] remainder: 'dorp' is not a known value. Did you mean drop",
@@ -79,7 +79,19 @@ def test_defaults_are_always_taken(strategy: str) -> None:
 
 @pytest.mark.parametrize("size", [1 << 63, 10**400])
 def test_numbers_that_no_array_holds(size: int) -> None:
-    with pytest.raises(UsageError, match=r"batch_size: \d+ is out of range\. Give a number from 1 to 2\^63 - 1"):
+    with pytest.raises(UsageError, match=r"batch_size: \d+…? is out of range\. Give a number from 1 to 2\^63 - 1"):
         packtool.stats("nothing", batch_size=size)
     with pytest.raises(UsageError, match=r"sequence_length: .* is out of range"):
         packtool.stats("nothing", sequence_length=[64, size])
+
+
+@pytest.mark.parametrize("size", [1 << 63, "9" * 5000, 10**4999], ids=["63 bits", "digits", "number"])
+def test_ids_and_workers_that_no_machine_has(size: int | str) -> None:
+    for name in ("bos_token", "eos_token"):
+        with pytest.raises(UsageError, match=rf"{name}: .* can't be used\. Give a string or an id below 2\^63\."):
+            packtool.tokenize("nothing", "nowhere", **{name: size})
+    with pytest.raises(UsageError, match=r"pad_token: .* can't be used\. Give a string or an id below 2\^63\."):
+        packtool.pack("nothing", "nowhere", strategy="padding", sequence_length=8, pad_token=size)
+    for workers in (size, (1 << 63) - 1, 65537):
+        with pytest.raises(UsageError, match=r"workers: .* (can't be used|is out of range)\. Give a (whole )?number"):
+            packtool.tokenize("nothing", "nowhere", workers=workers)

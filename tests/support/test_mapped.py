@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,22 @@ def test_what_is_written_goes_to_the_file(tmp_path: Path) -> None:
 def test_what_the_system_refuses(tmp_path: Path) -> None:
     with (tmp_path / "file").open("w+b") as file, pytest.raises(OSError, match="Invalid argument"):
         mapped(file.fileno(), 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS does not say how many maps a process has")
+def test_more_maps_than_the_system_allows(tmp_path: Path) -> None:
+    """In a process that may have no more memory, which the system refuses in the same way."""
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(1 << 33)
+    code = f"""
+import os, resource
+from packtool.support.mapped import mapped
+resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))
+mapped(os.open({str(tmp_path / "large")!r}, os.O_RDONLY), 1 << 33)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    message = r"maps no more files for this process: it has \d+ maps, and vm\.max_map_count allows [\d,]+\. Raise that "
+    assert re.search(message + "limit, or read datasets of fewer, larger shards", ended.stderr), ended.stderr
 
 
 def test_a_file_that_is_shorter_is_not_mapped(tmp_path: Path) -> None:

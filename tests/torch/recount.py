@@ -51,7 +51,7 @@ class Part(NamedTuple):
 
     def valid(self) -> ValidationLoader:
         rows = Path(self.rows).with_name("rows")
-        return ValidationLoader(rows, batch_size=BATCH, batches=2, fields=FIELDS)
+        return ValidationLoader(rows, batch_size=BATCH, batches=2, fields=FIELDS, labels=self.loader.labels)
 
     def steps(self) -> Iterator[int]:
         return iter(range(1, STEPS + 1)) if self.stops else count(STEPS + 1)
@@ -216,6 +216,8 @@ def main() -> None:
     trainer, rows, place = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     torch.set_num_threads(1)
     options: dict[str, Any] = {"fields": FIELDS, "num_workers": 2 if "SLURM_PROCID" in os.environ else 0}
+    if trainer == "transformers":
+        options["labels"] = "same"
     if trainer != "lightning" and not rows.endswith(".toml"):  # Lightning begins a pass for each epoch
         options["epochs"] = EPOCHS
     seen = []

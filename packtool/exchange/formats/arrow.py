@@ -95,6 +95,7 @@ class _State(msgspec.Struct):
 
 FORMAT = Format(
     name="arrow",
+    largest_vocab=1 << 31,
     readers="Transformers Trainer, TRL, LLaMA-Factory",
     summary="a directory for `load_from_disk`, with the columns of `parquet`",
     files="*.arrow",

@@ -106,6 +106,7 @@ def _array(values: list[Any]) -> np.ndarray[Any, Any]:
 
 FORMAT = Format(
     name="jsonl",
+    largest_vocab=1 << 31,
     readers="whatever reads JSON Lines",
     summary="JSON Lines: objects with the columns of `parquet`",
     files="*.jsonl*",

@@ -160,6 +160,7 @@ def _read_sizes(lengths: I64, segments: Segments | None, *, padded: bool) -> tup
 
 FORMAT = Format(
     name="megatron-bridge",
+    largest_vocab=1 << 31,
     readers="Megatron-Bridge",
     summary="Parquet: `input_ids`, `seq_start_id` and `loss_mask`",
     files="*.idx.parquet",

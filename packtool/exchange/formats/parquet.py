@@ -21,7 +21,13 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     with FileWriter(directory / f"train-{part.number:05d}.parquet") as out:
         with pq.ParquetWriter(out, tables.schema(contents), compression="zstd") as writer:
             counts = tables.write(writer, contents, part)
-        return [out.finish(*counts)]
+        # In a directory of their own: readers of Parquet take every file of a directory for Parquet.
+        return [out.finish(*counts, directory="data/")]
+
+
+def inside(directory: Path) -> list[Path] | None:
+    """List the files of a directory that other tools wrote; None where there is none."""
+    return sorted(directory.glob("*.parquet")) or None
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
@@ -40,9 +46,11 @@ def _batches(path: Path, options: ReadOptions) -> Iterator[pa.RecordBatch]:
 
 FORMAT = Format(
     name="parquet",
+    largest_vocab=1 << 31,
     readers="Transformers Trainer, TRL, Axolotl, verl",
     summary="Parquet: `input_ids`; of rows also `position_ids`, `seq_lengths` and `labels`",
-    files="*.parquet",
+    files="data/*.parquet",
+    inside=inside,
     columns=True,
     documents=True,
     boundaries=True,

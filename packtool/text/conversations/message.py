@@ -174,9 +174,6 @@ def _content_of(parts: list[Any], number: int) -> tuple[list[dict[str, Any]], li
 def _part(part: Any, number: int) -> dict[str, Any]:
     """Return a part of a content with the type `text` or `thinking`.
 
-    Raises:
-        Fault: it is neither.
-
     >>> _part({"type": "input_text", "text": "Hi"}, 1), _part({"text": "Ho"}, 1)
     ({'type': 'text', 'text': 'Hi'}, {'type': 'text', 'text': 'Ho'})
     >>> _part({"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, 1)
@@ -204,11 +201,7 @@ def _part(part: Any, number: int) -> dict[str, Any]:
 
 
 def _may_train(message: Mapping[str, Any], number: int) -> bool:
-    """Return whether a message may train, by its marks, all of which must say so.
-
-    Raises:
-        Fault: a mark says something else than true or false, or asks to train on a message not of the assistant.
-    """
+    """Return whether a message may train, by its marks, all of which must say so."""
     may = True
     for name in MARKS:
         value = message.get(name)

@@ -142,11 +142,7 @@ def _prompt(held: Mapping[str, Any], layout: RecordLayout) -> list[Any]:
 
 
 def _reasoned(answer: list[Any], thought: Any, name: str) -> list[Any]:
-    """Return an answer with the reasoning that lies in a field beside it, if it does.
-
-    Raises:
-        Fault: there is no answer, or it has reasoning of its own.
-    """
+    """Return an answer with the reasoning that lies in a field beside it, if it does."""
     if thought is None or thought == "":
         return answer
     if not isinstance(thought, str):

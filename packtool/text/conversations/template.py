@@ -237,10 +237,6 @@ def _unmarked(text: str, key: str, control: re.Pattern[str] | None) -> Rendered:
     Rendered(text='Hi Ho ho', marked=((3, 8),), apart=())
     >>> _unmarked("*{<end>*}*{<en    d>*}", "*", re.compile("<end>"))
     Rendered(text='<end><en    d>', marked=(), apart=((0, 5), (5, 5), (14, 14)))
-
-    Raises:
-        Fault: a damaged mark, or a parenthesis without its partner: the template cut what it marks. A
-            brace may lack its partner: templates do split at a token such as </think>, and write one half alone.
     """
     # A key that ends the text has lost its character: it is found, too, and refused.
     marks = re.compile(f"{re.escape(key)}(.?)", re.DOTALL)

@@ -292,11 +292,7 @@ class Attempt:
         batch.keep(np.flatnonzero(fits).tolist())
 
     def _reject(self, span: Span, file: CorpusFile, batch: RecordBatch, counts: SpanCounts) -> None:
-        """Count and log the rejects of a batch.
-
-        Raises:
-            DataError: for the first of them, unless they are to be skipped; there are more than are allowed.
-        """
+        """Count and log the rejects of a batch."""
         most = None if isinstance(self.max_errors, Fraction) else self.max_errors
         for reject in batch.rejects:
             fault = reject.fault

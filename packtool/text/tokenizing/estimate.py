@@ -217,11 +217,7 @@ class _Sample:
         self.seen.append(seen)
 
     def _search(self, span: Span, file: CorpusFile) -> None:
-        """Look once in a file whether a record that begins before a window goes on for longer than is allowed.
-
-        Raises:
-            DataError: it does, and such records are not to be skipped.
-        """
+        """Look once in a file whether a record that begins before a window goes on for longer than is allowed."""
         self.searched.add(file.location)
         recipe = self.attempt.recipe
         stop = span.start + recipe.max_record_bytes + 1
