@@ -101,7 +101,7 @@ def write_store(
         columns: the fields that are kept with the document of this number.
     """
     path.mkdir(parents=True)
-    options: dict[str, Any] = {"conversations": "auto"} if conversations else {}
+    options: dict[str, Any] = {"train_on": "all"} if conversations else {}
     shards, trained = [], 0
     for number, begin in enumerate(range(0, len(lengths), per_shard)):
         part = lengths[begin : begin + per_shard]

@@ -59,8 +59,6 @@ def options_of(name: str, size: int, draw: st.DataObject | None = None, *, multi
 
 def rows_of(only: Plan, shuffled: bool = False) -> Segments:
     order = permutation(only.movable_atoms, seed=7) if shuffled else None
-    if order is not None and only.last_atom_stays:
-        order = np.append(order, only.movable_atoms)
     layout = Layout(only, order)
     return layout.segments(0, layout.rows)
 
@@ -160,7 +158,7 @@ def test_what_is_cut_of_conversations_has_a_target(name, data):
         return np.concatenate(list(map(held, pieces.document, pieces.start, pieces.length))).astype(np.uint8)
 
     loss = DocumentLoss(read, [chats, len(lengths) - chats], [True, False])
-    most = options.room if data.draw(st.booleans(), label="first tokens alone") else None
+    most = options.longest_row if data.draw(st.booleans(), label="first tokens alone") else None
     plans = plan_corpus(STRATEGIES[name], lengths, options, loss=loss, most=most)
     assert row_counts(STRATEGIES[name], lengths, options, loss=loss, most=most) == [only.rows for only in plans]
     check_laws(lengths, plans)
@@ -188,7 +186,7 @@ def test_what_is_cut_of_conversations_has_a_target(name, data):
         if most is not None:
             planned = first_tokens(lengths, most)
         elif STRATEGIES[name].keeps_eos:
-            planned = trimmed(lengths, loss, options.sequence_length or max(options.buckets))
+            planned = trimmed(lengths, loss, options.longest_row)
         for document in np.flatnonzero(beyond).tolist():
             end = base[document + 1]
             idle[end - beyond[document] - 1 : end] = False  # the last that is planned stands where an EOS would
@@ -213,10 +211,10 @@ def test_of_long_documents_the_first_tokens_are_planned(name, data):
     if data.draw(st.booleans(), label="at multiples"):
         multiple = drawn_multiple(name, size, data)
     lengths, options = data.draw(corpora(size), label="lengths"), options_of(name, size, data, multiple=multiple)
-    plans = plan_corpus(STRATEGIES[name], lengths, options, most=options.room)
-    assert row_counts(STRATEGIES[name], lengths, options, most=options.room) == [only.rows for only in plans]
+    plans = plan_corpus(STRATEGIES[name], lengths, options, most=options.longest_row)
+    assert row_counts(STRATEGIES[name], lengths, options, most=options.longest_row) == [only.rows for only in plans]
     check_laws(lengths, plans, multiple)
-    clipped = np.minimum(lengths, options.room).astype(lengths.dtype)
+    clipped = np.minimum(lengths, options.longest_row).astype(lengths.dtype)
     alone = plan_corpus(STRATEGIES[name], clipped, options)
     for one, other in zip(plans, alone, strict=True):
         assert columns_of(rows_of(one)) == columns_of(rows_of(other))

@@ -111,7 +111,7 @@ def _describe_preview(preview: Preview) -> str:
     if preview.left_out:
         lines.append(f"would leave out {preview.left_out}")
     if preview.read:
-        lines.append(f"of the first record, {preview.read}")
+        lines.append(preview.read)
     if preview.estimate is not None:
         lines += _estimate_lines(preview.estimate, preview.workers)
     elif preview.written:

@@ -153,7 +153,7 @@ def _choose(job: DatasetJob, recipe: PackRecipe, corpus: Corpus, arrays: Arrays)
     """
     longest = longest_conversation([store.known for store in corpus.stores], recipe)
     exclusions = read_exclusions(recipe.options.exclude)
-    chosen = choose_documents(corpus, recipe.options, exclusions, recipe.longest_row, arrays, longest)
+    chosen = choose_documents(corpus, recipe.options, exclusions, recipe.options.longest_row, arrays, longest)
     require_fit(corpus, recipe, chosen.passes)
     if not recipe.ordered_by:
         return chosen

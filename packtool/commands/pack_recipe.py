@@ -47,15 +47,10 @@ class PackRecipe:
         return cls(options, strategy, shuffle, parse_kept(options.keep), order_keys(options.order_by or ()))
 
     @property
-    def longest_row(self) -> int:
-        """The length of the rows in tokens; the largest, where there are several."""
-        return self.options.sequence_length or max(self.options.buckets)
-
-    @property
     def most(self) -> int | None:
         """Tokens of a document that are planned, its first; None for all."""
         if self.options.too_long == FIRST:
-            return self.options.room
+            return self.options.longest_row
         return None
 
     def recorded(self, tokenizer: TokenizerInfo) -> Options:

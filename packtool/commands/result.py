@@ -40,7 +40,8 @@ class Preview:
         unknown: the reason why the size of the output is unknown; "" where it is known.
         estimate: what `tokenize` would write, estimated from a sample; None if nothing is estimated.
         workers: number of parallel workers.
-        read: the fields of the first record that are read, in words; "" if there is no record.
+        read: the fields that are read of the first record, and those that are not, in a line; "" if there is no record.
+            A line for each layout where conversations have several.
         left_out: how many documents of the input are not taken, and why, in words; "" if all are.
     """
 

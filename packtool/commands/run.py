@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -134,13 +135,11 @@ def _stages(planned: Sequence[PipelineStage], options: RunArguments) -> list[Sta
         for name in ("workers", "scheduler", "staging", "staging_limit"):
             if getattr(options, name) is not None and name in declared(arguments_of(stage.name)):
                 values.setdefault(name, getattr(options, name))
-        try:
+        with _located(stage):
             if options.dry_run:
                 results.append(_preview(stage, values, results, options.overwrite))
             else:
                 results.append(_do(stage, values, options.overwrite))
-        except PacktoolError as error:
-            raise stage.table.locate(error) from None
     return results
 
 
@@ -162,15 +161,22 @@ def _check_all(planned: Sequence[PipelineStage]) -> None:
         return made.get(str(typed)) or known(typed)
 
     for stage in planned:
-        try:
-            options = _options(stage)
-            _function(stage.name, "check")(options)
-            makes = _function(stage.name, "makes")(options, known_or_made)
-        except PacktoolError as error:
-            raise stage.table.locate(error) from None
+        with _located(stage):
+            _function(stage.name, "check")(_options(stage))
         if stage.output is not None:
             require_free(place_of(stage.output), stage.name, stage.inputs)
-            made[str(stage.output)] = makes
+    for stage in planned:
+        with _located(stage):
+            made[str(stage.output)] = _function(stage.name, "makes")(_options(stage), known_or_made)
+
+
+@contextmanager
+def _located(stage: PipelineStage) -> Iterator[None]:
+    """Point errors of the block into the file of the run."""
+    try:
+        yield
+    except PacktoolError as error:
+        raise stage.table.locate(error) from None
 
 
 def _options(stage: PipelineStage) -> Any:

@@ -64,7 +64,7 @@ def store_report(
     known: Counter[str] = Counter()
     for store in corpus.stores:
         known.update(store.manifest.counts)
-    rows = {candidate.options.sequence_length or max(candidate.options.buckets) for candidate in tried}
+    rows = {candidate.options.longest_row for candidate in tried}
     chosen = choose_documents(corpus, options, exclusions, rows.pop() if len(rows) == 1 else None)
     if chosen.passes is not None:
         corpus.choose([passes.documents() for passes in chosen.passes])

@@ -26,7 +26,7 @@ from packtool.text.corpus.formats import FORMATS
 from packtool.text.corpus.once import STDIN
 from packtool.text.corpus.read_fields import recorded_lines
 from packtool.text.corpus.records import shown
-from packtool.text.tokenizing.job import finish, require_found, run_blocks, warn_of_columns
+from packtool.text.tokenizing.job import finish, layouts_of, require_found, run_blocks, warn_of_columns
 from packtool.text.tokenizing.recipe import StoreRecipe
 from packtool.text.tokenizing.tokenizer import Tokenizer, load
 from packtool.warnings import PacktoolWarning
@@ -137,6 +137,9 @@ def _preview(
     except UsageError as error:
         unknown = f"a run would stop, unless a record that was not looked at has it: {error.typed()}"
         return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown, read=read)
+    layouts = [layout.shown() for layout in layouts_of(recipe, estimated.counts)]
+    if len(layouts) > 1:
+        read = "\n".join(layouts)  # of the records that were looked at
     warn_of_columns(estimated.counts, files)
     written = {"tokens": estimated.tokens, "documents": estimated.documents, "bytes": estimated.bytes}
     workers = min(engine.workers, max(1, len(plan(files))))  # a worker without a block does nothing

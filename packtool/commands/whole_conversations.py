@@ -49,7 +49,7 @@ def longest_conversation(stores: Sequence[KnownDataset], recipe: PackRecipe) -> 
     if strategy.name not in KEEPING:
         raise cut_by(strategy, f"{held[0].place} holds conversations", "--strategy")
     if options.too_long == "drop":
-        return recipe.options.room
+        return recipe.options.longest_row
     return None
 
 
@@ -67,7 +67,7 @@ def require_fit(corpus: Corpus, recipe: PackRecipe, chosen: Sequence[Passes] | N
     for number, store in enumerate(corpus.stores):
         if not store.manifest.conversations:
             continue
-        row, lengths = recipe.options.room, store.lengths()
+        row, lengths = recipe.options.longest_row, store.lengths()
         if chosen is not None:
             lengths = lengths[chosen[number].taken]
         longer = int(np.count_nonzero(lengths > row))

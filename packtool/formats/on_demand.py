@@ -21,7 +21,7 @@ from packtool.support.sizes import machine_memory
 _Content = TypeVar("_Content")
 
 
-class Budget:
+class MapBudget:
     """Objects that several sequences keep, of which the oldest goes when there are too many, whichever it is of.
 
     Args:
@@ -47,7 +47,7 @@ class Budget:
         self._owners.pop((id(owner), number), None)
 
 
-MAPS = Budget(40_000)
+MAPS = MapBudget(40_000)
 """The arrays, or pairs of arrays, that this process keeps mapped, whatever it reads: Linux allows a process 65,530 maps
 of files, and other libraries need some. So there is one budget for a process, of all datasets and kinds of arrays."""
 

@@ -152,11 +152,9 @@ class PackOptions:
         return self.row_length if self.atom_size is None else self.atom_size
 
     @property
-    def room(self) -> int:
-        """The most tokens of a document that no strategy has to cut; of several row lengths, the longest row."""
-        if self.sequence_length is None:
-            return max(self.buckets)
-        return min(self.atom, self.sequence_length)
+    def longest_row(self) -> int:
+        """L, or the largest bucket of a strategy of several row lengths."""
+        return self.sequence_length or max(self.buckets)
 
     @property
     def multiple(self) -> int:

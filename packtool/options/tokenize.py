@@ -49,7 +49,6 @@ TEXT_FIELD = "text"
 """The field of texts that is read where no option names one."""
 _OF_CONVERSATIONS = Only(("conversations",), "name the field of conversations with --conversations")
 _conversation = partial(Option, group="Conversations", only=_OF_CONVERSATIONS)
-_prompted = partial(Option, group="Conversations", excludes=Excludes(("text_field", "ids_field", "conversations")))
 _field = partial(Option, FIELD, group="Input", recorded=True)
 
 
@@ -88,18 +87,21 @@ class ConversationOptions:
     ] = None
     prompt: Annotated[
         Sequence[str],
-        _prompted(
+        Option(
             FIELDS,
             "Fields or columns with the prompt, joined with a newline where they are not empty.",
+            "Conversations",
             default="instruction (with input or context), prompt, question, query, problem or input",
             needs=Needs("completion", "name the field of the answer with --completion"),
+            excludes=Excludes(("text_field", "ids_field", "conversations")),
         ),
     ] = ()
     completion: Annotated[
         str | None,
-        _prompted(
+        Option(
             FIELD,
             "Field or column with the answer.",
+            "Conversations",
             default="completion, response, answer, solution, generated_solution or output",
             needs=Needs("prompt", "name the fields of the prompt with --prompt"),
         ),

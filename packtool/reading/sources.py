@@ -60,6 +60,7 @@ def open_sources(
     """
     sources: dict[str, Source | None] = dict.fromkeys(sorted(written))
     others: dict[str, Dataset] = {}
+    names: dict[tuple[object, ...], str] = {}
     for name in sources:
         source = written[name]
         if source.path is None:
@@ -80,7 +81,7 @@ def open_sources(
             seed=source.seed, repack=source.repack, batch_tokens=batch_tokens, drop_rest=drop_rest, blend=blend
         )
         opened = Source(dataset, options, cache=caching.directory, shuffle=source.shuffle)
-        _require_new(opened, name, sources, source.where)
+        _require_new(opened, name, names, source.where)
         sources[name] = opened
     if blend is not None and all(source is None for source in sources.values()):
         what, remedy = "no source has a path", "give a packed dataset"
@@ -88,13 +89,17 @@ def open_sources(
     return sources
 
 
-def _require_new(source: Source, name: str, others: Mapping[str, Source | None], where: str) -> None:
-    """Refuse a source that has the same rows in the same order as another one, wherever the two lie."""
-    for twin, other in others.items():
-        if other is not None and other.identity == source.identity:
-            what = f"{twin} and {name} are the same dataset, in the same order"
-            remedy = "name it once, since its weight says how often it comes; or give one of them another seed"
-            raise UsageError("source-named-twice", what, remedy=remedy, where=where)
+def _require_new(source: Source, name: str, names: dict[tuple[object, ...], str], where: str) -> None:
+    """Refuse a source that has the same rows in the same order as another one, wherever the two lie.
+
+    Args:
+        names: of the sources opened so far, by what decides their rows; the new one is added.
+    """
+    twin = names.setdefault(tuple(source.identity.items()), name)
+    if twin != name:
+        what = f"{twin} and {name} are the same dataset, in the same order"
+        remedy = "name it once, since its weight says how often it comes; or give one of them another seed"
+        raise UsageError("source-named-twice", what, remedy=remedy, where=where)
 
 
 def _of_one_length(dataset: Dataset | BucketDataset, name: str, where: str) -> Dataset:

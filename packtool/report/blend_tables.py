@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import attrgetter, itemgetter
+from typing import TypeVar
+
+import msgspec
 
 from packtool.report.blend_types import BlendedSource, BlendReport, StageShare, WeightPoint
 from packtool.report.charts import Series, abridged
@@ -14,6 +18,8 @@ from packtool.support.sizes import plural
 _BARS = " ▁▂▃▄▅▆▇█"
 _COLUMNS = 40  # columns in a picture of weights in a terminal
 _NOTHING = 1e-9  # a share that is a rounding error
+_LISTED = 20  # sources that a terminal lists, the largest
+_Part = TypeVar("_Part", BlendedSource, StageShare)
 
 
 def sources_table(report: BlendReport) -> Table[BlendedSource]:
@@ -55,6 +61,36 @@ def stages_table(report: BlendReport) -> Table[StageShare]:
             heading += ", a ramp"
         groups.append((heading, stage.sources))
     return Table("Shares", columns, groups)
+
+
+def largest(report: BlendReport) -> BlendReport:
+    """Return the report of the sources of which the run takes most, and of all others as one, if there are many."""
+    if len(report.sources) <= _LISTED + 1:
+        return report
+    by_size = sorted(range(len(report.sources)), key=lambda number: -report.sources[number].samples)
+    listed, others = itemgetter(*sorted(by_size[:_LISTED])), itemgetter(*by_size[_LISTED:])
+    name = f"{len(by_size) - _LISTED:,} others"
+    rest = msgspec.structs.replace(
+        _summed(others(report.sources), name), max_epochs=None, repeats_from=None, fifth_from=None, stops_at=None
+    )
+    stages = []
+    for stage in report.stages:
+        shares = [*listed(stage.sources), _summed(others(stage.sources), name)]
+        stages.append(msgspec.structs.replace(stage, sources=shares))
+    weights = []
+    for point in report.weights:
+        shown = [*listed(point.shares), sum(others(point.shares))]
+        weights.append(msgspec.structs.replace(point, shares=shown))
+    return msgspec.structs.replace(report, sources=[*listed(report.sources), rest], stages=stages, weights=weights)
+
+
+def _summed(parts: Sequence[_Part], name: str) -> _Part:
+    """Add up what a run or a stage takes of several sources; how often it takes them has no sum."""
+    totals = {}
+    for figure in ("epoch_samples", "samples", "tokens", "share", "begin", "end"):
+        if hasattr(parts[0], figure):
+            totals[figure] = sum(map(attrgetter(figure), parts))
+    return msgspec.structs.replace(parts[0], name=name, epochs=None, **totals)
 
 
 def left_out(report: BlendReport) -> str:

@@ -335,11 +335,11 @@ def _try(
     strategy, options = candidate.strategy, candidate.options
     documents = every = by_pass if strategy.windowed else once
     if too_long == "drop" and options.sequence_length is not None:
-        documents = every.without_longer(options.room)
+        documents = every.without_longer(options.longest_row)
     dropped = len(every.lengths) - len(documents.lengths)
     most = None
     if too_long == FIRST:
-        most = options.room
+        most = options.longest_row
     if too_long == FIRST or (every.conversations is not None and (dropped or too_long == "cut")):
         command = f"{command} --too-long {too_long}"
     lengths, tokens = documents.lengths, int(documents.lengths.sum(dtype=np.int64))

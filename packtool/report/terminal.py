@@ -19,7 +19,7 @@ from rich.text import Text
 from packtool.errors import visible
 from packtool.formats.made_by import is_default
 from packtool.report import tables
-from packtool.report.blend_tables import left_out, sources_table, stages_table, weight_bars
+from packtool.report.blend_tables import largest, left_out, sources_table, stages_table, weight_bars
 from packtool.report.blend_types import BlendReport, Report
 from packtool.report.figures import count, number, order_in_words, short, texts_left_out
 from packtool.report.tables import Cell, Table, TableColumn
@@ -127,6 +127,8 @@ def _print_blend(report: BlendReport, console: Console, *, full: bool) -> None:
     console.print(Text.assemble((report.path, "bold"), f" · {held}"))
     if report.left_out:
         console.print(left_out(report))
+    if not full:
+        report = largest(report)
     print_table(sources_table(report), console, full=full)
     print_table(stages_table(report), console, full=full)
     console.print(_heading("Shares over the run"))

@@ -103,7 +103,7 @@ class ValidationLoader:
                 for source in trained:
                     if in_common(source.manifest, valid.manifest):
                         what = f"some of its documents are in {source.recipe.place}, too, which is trained on"
-                        remedy = "pack both with one --holdout, or this one with --holdout-of the other, --part holdout"
+                        remedy = "pack both with one --holdout, or this one with --holdout-of the other, --part=holdout"
                         warn("validation-trained-on", what, remedy=remedy, where=str(valid.recipe.place))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

@@ -292,7 +292,7 @@ def _order_of_epoch(dataset: PackedDataset, seed: int, epoch: int) -> _Ordered:
         loss = replace(loss, numbers=order)
     most = None
     if manifest.options.get("too_long") == FIRST:
-        most = _options(manifest, seed).room
+        most = _options(manifest, seed).longest_row
     return _Ordered(order, np.asarray(lengths)[order], ends, loss, most)
 
 

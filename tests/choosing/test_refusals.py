@@ -139,7 +139,7 @@ def test_stats_and_export_take_the_documents_that_pack_takes(stores: list[Path],
     assert entry.ledger.rows == packed.manifest.ledger.rows
     exported = packtool.export(web, tmp_path / "exported", format="parquet", **options)
     store = Corpus([web]).stores[0]
-    rows = [row for file in sorted((tmp_path / "exported").glob("*.parquet")) for row in pq.read_table(file)[0]]
+    rows = [row for file in sorted((tmp_path / "exported").glob("data/*.parquet")) for row in pq.read_table(file)[0]]
     assert [row.as_py() for row in rows] == [store.document(number).tolist() for number in documents[0].tolist()]
     assert exported.manifest.choice == msgspec.structs.replace(packed.manifest.choice, documents=None)
 

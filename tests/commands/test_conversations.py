@@ -196,7 +196,7 @@ def test_a_template_at_fault_is_not_to_be_skipped(tmp_path: Path, model: Path, s
 BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"messages": [{"role": "user", "value": "x"}]}, "bad-conversation", "the content of message 1 is missing; its fi"),
     ({"messages": [{"role": "user", "content": "x"}]}, "nothing-trains", "nothing trains: no message of the assistant"),
-    ({"text": "x"}, "missing-text", "no conversation; there are text (read as jsonl)"),
+    ({"text": "x"}, "missing-text", "no conversation; there are text (read as jsonl; or --format=text)"),
     ({"prompt": "\ud800", "completion": "x"}, "lone-surrogate", "lone surrogate"),
 ]
 
@@ -272,7 +272,8 @@ def test_stats_says_what_conversations_need(tmp_path: Path) -> None:
 def test_a_field_of_text_that_is_named_is_what_is_read(tmp_path: Path, model: Path) -> None:
     source, place = lines(tmp_path / "a.jsonl", *TALKS), tmp_path / "o"
     with pytest.raises(
-        PacktoolError, match=r"a\.jsonl:1: no text field 'body'; there are messages .read as jsonl.. Name"
+        PacktoolError,
+        match=r"a\.jsonl:1: no text field 'body'; there are messages .read as jsonl; or format=.text..\. Name",
     ):
         packtool.tokenize(source, place, tokenizer=model, text_field="body")
     assert packtool.stats(source, tokenizer=model).sources[0].trained_tokens > 0

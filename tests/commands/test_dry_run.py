@@ -106,7 +106,7 @@ def test_a_filter_counts_in_what_would_be_written(place: Path, shell: Shell) -> 
     assert said.startswith("corpus.jsonl: jsonl, ")
     assert f"packtool tokenize {place}/corpus.jsonl -o out --min-tokens 500\n" in said
     kept = show_bytes((Path(packtool.__file__).parent / "assets" / "tokenizer.json").stat().st_size)
-    assert f"would read 1 file, {show_bytes(size)}\nof the first record, read: text" in said
+    assert f"would read 1 file, {show_bytes(size)}\nread: text" in said
     assert f"\nwould write about 0 tokens, 0 documents, {kept}\n" in said
     assert "\nestimated from 1 place of the text\nwould write to out, which is new (" in said
 
@@ -118,7 +118,7 @@ def test_what_can_not_be_estimated_says_why(place: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"text": "a", "id": 1}')))
     of_stdin = said("-")
     assert "would write what is not known: standard input, a pipe, or what a program gives, can be read" in of_stdin
-    assert "of the first record, read: text; not read: id" in of_stdin
+    assert "\nread: text; not read: id\n" in of_stdin
     Path("long.txt").write_text("a long text " * 20)
     monkeypatch.setattr("packtool.commands.tokenize._MOST_TEXT", 100)
     assert "long.txt is one document of 240 B, which is not read in part" in said("long.txt")

@@ -192,6 +192,10 @@ def test_each_record_is_read_by_itself(tmp_path: Path, model: Path, name: str, w
     assert texts(tmp_path / "s") == [SAID, SAID, SAID, SAID, "<user>Why\n?<assistant>So."]
     if name not in ("a.parquet", "a.csv"):  # whose records have all fields
         assert result.read == LINES
+    if name == "a.jsonl":
+        preview = packtool.tokenize(given, tmp_path / "t", tokenizer=model, workers=1, dry_run=True).preview
+        assert preview is not None
+        assert preview.read.splitlines()[1] == "read: prompt → completion; not read: lang"
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -221,6 +225,14 @@ def test_refusals_hold_for_every_record(tmp_path: Path, model: Path, name: str) 
     expected = [(number, code or other) for number, (_, code) in enumerate(REFUSED, 2)]
     assert [(each["record"], each["code"]) for each in rejected] == expected
     assert texts(tmp_path / "s") == [SAID, SAID]
+
+
+def test_the_first_record_may_be_the_one_that_can_not_be_used(tmp_path: Path, model: Path) -> None:
+    given = jsonl(tmp_path / "a.jsonl", [{"messages": [], "id": 1}, {"messages": TALK, "id": 2}])
+    with pytest.warns(PacktoolWarning, match="1 record could not be used"):
+        result = packtool.tokenize(given, tmp_path / "s", tokenizer=model, workers=1, on_error="skip")
+    assert texts(tmp_path / "s") == [SAID]
+    assert result.read == ["read: messages; not read: id"]
 
 
 @pytest.mark.parametrize("name", WRITERS)

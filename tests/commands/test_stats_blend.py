@@ -17,6 +17,7 @@ import packtool
 from packtool.errors import PacktoolError, UsageError
 from packtool.reading.batches import GlobalBatches
 from packtool.reading.stream import Stream
+from packtool.report.blend_tables import largest
 from packtool.report.blend_types import BlendReport
 from packtool.report.page import page
 from packtool.report.terminal import print_answer, print_stats
@@ -196,3 +197,30 @@ def test_what_is_wrong_in_a_file_is_named_with_its_line(blend: Path, text: str, 
             call(root / "wrong.toml")
         said = str(caught.value).replace(str(root / "wrong.toml"), "FILE").replace(str(root), "ROOT")
         assert said.startswith(message)
+
+
+def test_of_many_sources_the_largest_are_listed(blend: Path) -> None:
+    """And the others as one, so that tables still add up; all of them by --full and in the report."""
+    written = ["rows = 3000\n[sources]"]
+    for number in range(30):
+        written.append(f's{number:02} = {{ path = "web", seed = {number} }}')
+    weights = ", ".join(f"s{number:02} = {number + 1}" for number in range(30))
+    written.append(f'[[stages]]\nweights = {{ {weights} }}\n[[stages]]\nfrom = "50%"\nweights = {{ s00 = 1, s29 = 9 }}')
+    path = blend.parent / "many.toml"
+    path.write_text("\n".join(written))
+    report = packtool.stats(path)
+    listed = largest(report)
+    assert [each.name for each in listed.sources] == [f"s{n:02}" for n in (0, *range(11, 30))] + ["10 others"]
+    for whole, part in [(report, listed), *zip(report.stages, listed.stages, strict=True)]:
+        for figure in ("samples", "tokens", "share"):
+            expected = sum(getattr(each, figure) for each in whole.sources)
+            assert sum(getattr(each, figure) for each in part.sources) == pytest.approx(expected)
+    for point in listed.weights:
+        assert (len(point.shares), sum(point.shares)) == (21, pytest.approx(1))
+    assert listed.sources[-1].epoch_samples == 10 * report.sources[1].epoch_samples
+    assert listed.sources[-1].samples == sum(each.samples for each in report.sources[1:11])
+    for full, others in ((False, True), (True, False)):
+        out = io.StringIO()
+        print_stats(report, Console(file=out, width=100), full=full)
+        assert ("10 others" in out.getvalue()) == others
+        assert ("s05" in out.getvalue()) == full

@@ -67,7 +67,7 @@ def test_errors_name_the_place_and_the_remedy(tmp_path: Path) -> None:
     assert fails(DataError, bad, out).startswith(f"{bad}:3: not valid JSON: Unterminated string")
     bad.write_bytes(b'{"text": "fine"}\n{"id": 1, "body": "elsewhere"}\n')
     assert fails(DataError, bad, out).startswith(
-        f"{bad}:2: no text field 'text'; there are id, body; to read it, perhaps text_field=\"body\" (read as jsonl)."
+        f"{bad}:2: no text field 'text'; there are id, body (read as jsonl; or format=\"text\")."
     )
     assert not out.exists(), "an error leaves nothing to clean up"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from packtool.formats import on_demand
-from packtool.formats.on_demand import Budget, OnDemand, flat, held, joined_contents, sizes_of
+from packtool.formats.on_demand import MapBudget, OnDemand, flat, held, joined_contents, sizes_of
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_several_datasets_are_opened_one_file_at_a_time() -> None:
 
 def test_one_budget_holds_for_all_that_a_process_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest goes, of whichever dataset it is, and is made again where it is needed."""
-    monkeypatch.setattr(on_demand, "MAPS", Budget(3))
+    monkeypatch.setattr(on_demand, "MAPS", MapBudget(3))
     one, two = (OnDemand([1] * 9, str, keep=2) for _ in range(2))
     gone = OnDemand([1], str, keep=1)
     assert [gone[0], one[0], two[5], one[1]] == ["0", "0", "5", "1"]

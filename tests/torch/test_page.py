@@ -48,7 +48,7 @@ def test_the_dataset_for_verl_has_rows_and_which_of_their_tokens_train(tmp_path:
     packtool.export(tmp_path / "rows", tmp_path / "verl", format="parquet")
     namespace: dict[str, Any] = {}
     exec(code, namespace)
-    found = namespace["PackedRows"](map(str, (tmp_path / "verl").glob("*.parquet")))
+    found = namespace["PackedRows"](map(str, (tmp_path / "verl").glob("data/*.parquet")))
     rows = [found[n] for n in range(len(found))]
     batch = packtool.open(tmp_path / "rows", dtype="int64").batch(slice(0, None), labels="same")
     for name in ("input_ids", "position_ids"):

@@ -75,7 +75,7 @@ def test_a_store_whose_name_is_not_utf8(tmp_path: Path) -> None:
             if output.name == "index":
                 packtool.pack(store, output, **ROWS, index_only=True)
             else:
-                packtool.shuffle(tmp_path / "whole", output, index_only=True, store=store)
+                packtool.shuffle(tmp_path / "whole", output, epoch=1, index_only=True, store=store)
         assert caught.value.code == "bad-name"
         assert not output.exists()
 

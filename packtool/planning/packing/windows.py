@@ -64,7 +64,7 @@ def plan_corpus(
     if most is not None:
         planned = first_tokens(lengths, most, arrays)
     elif loss is not None and strategy.keeps_eos:  # `padding` gives the end of a document units of its own
-        planned = trimmed(lengths, loss, options.sequence_length or max(options.buckets), arrays)
+        planned = trimmed(lengths, loss, options.longest_row, arrays)
     plans = _plan_pieces(strategy, planned, options, arrays, ends, over)
     return with_targets(plans, planned, lengths, loss, arrays, drops=most is not None)
 

@@ -26,28 +26,33 @@ def render_messages(
 def rendered(conversation: Conversation, template: ChatTemplate) -> tuple[Conversation, Rendered]:
     """Render all messages; return the conversation in the form that the template takes, and its rendering.
 
-    That is the first form that the template shows with its reasoning, else the first that it shows without.
+    That is the first form that the template shows with its reasoning, else the first that it shows without: the shape
+    of a conversation tells which. If marks can't tell, as where a template reads what they replace, the first that
+    renders.
 
     Raises:
         Fault: the conversation can't be rendered, or the template leaves out some of it in every form.
     """
     fault: Fault | None = None
-    without_thoughts: tuple[Conversation, Rendered] | None = None
+    without_thoughts: Conversation | None = None
+    unknown: list[Conversation] = []
     for form in _forms(conversation):
         shown = shown_by(template, form)
-        if shown.missing is not None:
+        if shown.failed:
+            unknown.append(form)
+        elif shown.missing is not None:
             fault = fault or _fault(shown.missing)
-        elif shown.thoughts or without_thoughts is None:
-            try:
-                whole = render_messages(form, template)
-            except Fault as error:
-                fault = fault or error
-                continue
-            if shown.thoughts:
-                return form, whole
-            without_thoughts = form, whole
+        elif shown.thoughts:
+            return form, render_messages(form, template)
+        else:
+            without_thoughts = without_thoughts or form
     if without_thoughts is not None:
-        return without_thoughts
+        return without_thoughts, render_messages(without_thoughts, template)
+    for form in unknown:
+        try:
+            return form, render_messages(form, template)
+        except Fault as error:
+            fault = fault or error
     assert fault is not None  # there is one form at least
     raise fault
 

@@ -35,6 +35,7 @@ from packtool.text.conversations.layouts import (
     RecordLayout,
     shown,
 )
+from packtool.text.conversations.message import is_sender
 from packtool.text.faults import Fault
 
 
@@ -48,6 +49,11 @@ def reading_of(record: Mapping[str, Any]) -> RecordLayout:
     >>> shown(reading_of({"question": "Why?", "answer": "So.", "id": 7}))
     '--prompt=question --completion=answer'
     """
+    names = _named(tuple(record))
+    usual = names.only is not None and all(type(record[name]) is names.kind and record[name] for name in names.values)
+    if usual and (names.kind is str or is_sender(record[names.values[0]][0])):
+        assert names.only is not None
+        return names.only  # as of nearly all records
     found = readings(record)
     if len(found) != 1:
         raise _unclear(record, found) if found else _nothing(record)
@@ -60,7 +66,7 @@ def reading_of(record: Mapping[str, Any]) -> RecordLayout:
         remedy = f"give {shown(layout)}, which reads texts in turn; with --message-fields, messages with other fields"
         raise Fault("unread-layout", what + described({layout.messages: messages}), remedy)
     require_no_label(record)
-    kept = [name for name in _named(tuple(record)).kept_out if is_something(record[name])]
+    kept = [name for name in names.kept_out if is_something(record[name])]
     if kept:
         raise kept_out(record, layout, kept)
     return layout
@@ -126,6 +132,9 @@ class _Named(NamedTuple):
     preference: tuple[str, ...]
     labels: tuple[str, ...]
     kept_out: tuple[str, ...]  # marks and media that are not read
+    only: RecordLayout | None = None  # the one layout that these names allow, where these values are as usual
+    values: tuple[str, ...] = ()
+    kind: type = str  # the type of these values
 
 
 @lru_cache(1 << 10)
@@ -136,7 +145,7 @@ def _named(names: tuple[str, ...]) -> _Named:
     def of(known: Iterable[str]) -> tuple[str, ...]:
         return tuple(filter(every.__contains__, known))
 
-    return _Named(
+    found = _Named(
         text=TEXT in every,
         messages=of(MESSAGES),
         prompts=of(PROMPTS),
@@ -146,6 +155,17 @@ def _named(names: tuple[str, ...]) -> _Named:
         labels=tuple(name for name in names if is_label(name)),
         kept_out=of((*MARKS, *MEDIA)),
     )
+    if any((found.text, found.context, found.preference, found.labels, found.kept_out)):
+        return found
+    prompts = [name for name in found.prompts if name != "input" or "instruction" not in every]
+    if len(found.messages) == 1:
+        (name,) = found.messages
+        return found._replace(only=_of_messages(name), values=(name,), kind=list)
+    if not found.messages and len(prompts) == len(found.answers) == 1:
+        (prompt,), (answer,) = prompts, found.answers
+        asked = INSTRUCTION if prompt == "instruction" else (prompt,)
+        return found._replace(only=_of_pair(asked, answer), values=(prompt, answer))
+    return found
 
 
 @lru_cache

@@ -69,8 +69,7 @@ class RecordLayout(msgspec.Struct, frozen=True, cache_hash=True):
     @property
     def paths(self) -> tuple[str, ...]:
         """Every path that it names in a record."""
-        named = (self.messages, *self.prompt, self.completion, self.system, self.history, self.tools, self.reasoning)
-        return tuple(filter(None, named))
+        return _paths(self)
 
     @property
     def mark(self) -> str:
@@ -129,6 +128,12 @@ def shown(layout: RecordLayout) -> str:
         text = value if isinstance(value, str) else ",".join(value)
         words.append(f"{flag(name)}={shlex.quote(text)}")
     return " ".join(words)
+
+
+@lru_cache(1 << 8)
+def _paths(layout: RecordLayout) -> tuple[str, ...]:
+    named = (layout.messages, *layout.prompt, layout.completion)
+    return tuple(filter(None, (*named, layout.system, layout.history, layout.tools, layout.reasoning)))
 
 
 BY_NAME = RecordLayout()

@@ -43,6 +43,7 @@ class Shown(NamedTuple):
 
     missing: Unshown | None  # the first part that it leaves out; None if it shows all
     thoughts: bool = True  # whether it shows some of the reasoning, if there is any
+    failed: bool = False  # it can't be told: the template fails at marks
 
 
 def shown_by(template: ChatTemplate, conversation: Conversation) -> Shown:
@@ -215,7 +216,7 @@ def _look(conversation: Conversation, template: ChatTemplate) -> Shown:
     try:
         text = template.render(talk.messages, talk.tools, arguments=talk.arguments).text
     except Fault:
-        return Shown(None)  # it fails at what a mark replaced, so it does look at it
+        return Shown(None, failed=True)  # at what a mark replaced, so it does look at it
     thoughts = not marked.thoughts or any(map(text.__contains__, marked.thoughts))
     return Shown(_missing(marked, template, text), thoughts)
 

@@ -63,6 +63,8 @@ def read_delimited(
         return
     if isinstance(header, Fault):
         raise Fault(header.code, f"in the header, {header.what}")
+    if "\0" in "".join(header):
+        raise Fault("damaged-file", "a zero byte in the header")
     _require(header, fields)
     missing = set(fields.optional)
     document = partial(_document, fields, header, missing)

@@ -74,12 +74,14 @@ def look(
     if first is not None:
         if found is not None and by_name:
             found = _with_beside(options, found)
-        known = {name for name, value in first.items() if value is not None} | set(map(top_of, kept))
-        fields = structs.replace(fields, first=found, known=frozenset(known))
         try:
             read, texts = read_fields_of(first, fields)
         except Fault as fault:
             raise _refused(fault, where) from None
+        known = set(map(top_of, kept))
+        if read.read:
+            known |= {name for name, value in first.items() if value is not None}
+        fields = structs.replace(fields, first=found, known=frozenset(known))
         if by_name:  # what is named is meant
             warn_of_left_out(first, read, texts, where)
     return Holding(kind, fields, read, why, remedy)

@@ -14,6 +14,9 @@ from packtool.text.corpus.records import RECORD_BYTES, CorpusFile, Fields, Recor
 from packtool.text.corpus.text import read_separated
 from packtool.text.faults import Fault
 
+_READ_WELL = ("foreign-file", "bad-conversation", "nothing-trains")
+"""Faults that no other format would mend, or that say it themselves."""
+
 
 class SpanReader:
     """Batches of a span's documents and rejects, in order.
@@ -82,11 +85,13 @@ class SpanReader:
             yield rest
 
     def _tell(self, batch: RecordBatch) -> None:
-        """Say of records without a text what their file was taken for."""
+        """Say of what can't be used how its file was read, and what else the file may be."""
         for place, reject in enumerate(batch.rejects):
             fault = reject.fault
-            if fault.code == "missing-text":
-                told = Fault(fault.code, f"{fault.what} (read as {self._file.format})", fault.remedy)
+            # What is wrong with a table of one format names that format itself.
+            if fault.code == "missing-text" or (self._format.other and fault.code not in _READ_WELL):
+                what = f"{fault.what} ({self._format.read_as})"
+                told = Fault(fault.code, what, fault.remedy, alone=fault.alone)
                 batch.rejects[place] = msgspec.structs.replace(reject, fault=told)
 
     def _unsuited(self) -> Fault | None:

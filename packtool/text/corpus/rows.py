@@ -48,7 +48,7 @@ def reader_of(kind: Any, column: str, *, beside: bool = False) -> Reader | None:
         read = _struct(_readers(kind, column, beside=beside))
     elif types.is_nested(kind) and hasattr(kind, "value_type"):
         read = _list(reader_of(kind.value_type, column, beside=beside))
-    elif any(check(kind) for check in (types.is_binary, types.is_large_binary, types.is_binary_view)):
+    elif is_bytes(kind):
         read = _or_null(partial(_decoded, column))
     elif types.is_float16(kind) or types.is_float32(kind):
         narrow = kind.to_pandas_dtype()
@@ -77,11 +77,25 @@ def is_json(kind: Any) -> bool:
     return isinstance(kind, JsonType)
 
 
+def is_text(kind: Any) -> bool:
+    """Return whether it is a type of texts."""
+    from pyarrow import types
+
+    return any(check(kind) for check in (types.is_string, types.is_large_string, types.is_string_view))
+
+
+def is_bytes(kind: Any) -> bool:
+    """Return whether it is a type of bytes of any length, which may be texts."""
+    from pyarrow import types
+
+    return any(check(kind) for check in (types.is_binary, types.is_large_binary, types.is_binary_view))
+
+
 def _is_of_json(kind: Any) -> bool:
     from pyarrow import types
 
-    texts = (types.is_string, types.is_large_string, types.is_string_view, types.is_null)
-    return any(check(kind) for check in (*texts, types.is_boolean, types.is_integer, types.is_float64))
+    scalars = (types.is_null, types.is_boolean, types.is_integer, types.is_float64)
+    return is_text(kind) or any(check(kind) for check in scalars)
 
 
 def records_of(table: Any) -> Iterator[dict[str, Any]]:

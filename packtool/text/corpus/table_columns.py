@@ -11,7 +11,7 @@ import numpy as np
 from packtool.text.conversations.layouts import ANSWERS, MESSAGES, PREFERENCE
 from packtool.text.corpus.documents import document_of, fields_there, in_parts
 from packtool.text.corpus.records import Fields, MadeDocument, RecordBatch, require_size, scalar
-from packtool.text.corpus.rows import Reader, is_json, reader_of
+from packtool.text.corpus.rows import Reader, is_bytes, is_json, is_text, reader_of
 from packtool.text.faults import Fault
 from packtool.text.paths import steps, top_of
 
@@ -208,9 +208,7 @@ def _column(path: Path) -> str:
 def _holds_text(kind: Any) -> bool:
     from pyarrow import types
 
-    binary = (types.is_binary, types.is_large_binary, types.is_binary_view)
-    texts = (types.is_string, types.is_large_string, types.is_string_view, types.is_null)
-    return is_json(kind) or any(check(kind) for check in (*texts, *binary))
+    return is_json(kind) or is_text(kind) or is_bytes(kind) or types.is_null(kind)
 
 
 def _holds_ids(kind: Any) -> bool:
@@ -233,8 +231,7 @@ def _scalar(schema: Any, column: str, *, required: bool) -> Path | None:
     if found is None and not required:
         return None
     path, kind = found or _find(schema, column, "bad-field")
-    binary = (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)
-    if types.is_nested(kind) or any(check(kind) for check in binary):
+    if types.is_nested(kind) or is_bytes(kind) or types.is_fixed_size_binary(kind):
         raise Fault("bad-field", f"column {column!r} holds {kind}, not scalars")
     return path
 

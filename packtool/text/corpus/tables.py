@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from packtool.text.corpus.records import in_words
-from packtool.text.corpus.rows import records_of
+from packtool.text.corpus.rows import is_bytes, is_text, records_of
 from packtool.text.faults import Fault
 
 _SLICE_BYTES = 1 << 22
@@ -37,9 +37,9 @@ def is_looked_at(kind: Any) -> bool:
     from pyarrow import types
 
     leaves = list(_leaves(kind))
-    if any(map(_is_bytes, leaves)):
+    if any(map(is_bytes, leaves)) or any(map(types.is_fixed_size_binary, leaves)):
         return False
-    return not types.is_nested(kind) or any(map(_is_text, leaves))
+    return not types.is_nested(kind) or any(map(is_text, leaves))
 
 
 def _leaves(kind: Any) -> Iterator[Any]:
@@ -56,19 +56,6 @@ def _leaves(kind: Any) -> Iterator[Any]:
         yield from _leaves(kind.field(number).type)
 
 
-def _is_bytes(kind: Any) -> bool:
-    from pyarrow import types
-
-    binary = (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)
-    return any(check(kind) for check in binary)
-
-
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    return any(check(kind) for check in (types.is_string, types.is_large_string, types.is_string_view))
-
-
 def _like(kind: Any) -> Any:
     """Return a value such as those of a type."""
     from pyarrow import types
@@ -77,9 +64,9 @@ def _like(kind: Any) -> Any:
         return row_like(kind)
     if types.is_nested(kind) and hasattr(kind, "value_type"):
         return [_like(kind.value_type)]
-    if _is_text(kind):
+    if is_text(kind):
         return ""
-    if _is_bytes(kind):
+    if is_bytes(kind) or types.is_fixed_size_binary(kind):
         return b""
     return 0
 

@@ -33,6 +33,7 @@ class TextFormat:
 
     suffixes: tuple[str, ...] = ()  # of names of files, in small letters, below those of compressions
     magic: re.Pattern[bytes] | None = None  # first bytes that files of this format have, and no others
+    other: str = "text"  # the format that a file of this suffix may have instead; "" if there is none
     begins: bytes = b""  # characters of which one is the first of a stream of this format, and of no other's
     told_by: Callable[[bytes], str] | None = None
     """(first bytes) to the name of the format, where several share the suffixes."""
@@ -43,6 +44,13 @@ class TextFormat:
     division: Division | None = None
     table: bool = False  # opened at any place, and compressed inside, so that no stream can be read
     whole: bool = False  # a file is one document, which is held in memory
+
+    @property
+    def read_as(self) -> str:
+        """Say how a file of this format was read, and what else it may be."""
+        if not self.other:
+            return f"read as {self.name}"
+        return f"read as {self.name}; or --format={self.other}"
 
     @property
     def plain(self) -> bool:

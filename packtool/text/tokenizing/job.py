@@ -295,7 +295,7 @@ def layouts_of(recipe: StoreRecipe, total: SpanCounts) -> list[LayoutCounts]:
     for name, counts in total.layouts.items():
         not_read = counts.not_read
         if first is not None and name == shown(first):
-            not_read = dict.fromkeys(recipe.options["not_read"], counts.conversations) | not_read
+            not_read = dict.fromkeys(recipe.options.get("not_read", ()), counts.conversations) | not_read
         layouts.append(msgspec.structs.replace(counts, not_read=not_read))
     return layouts
 

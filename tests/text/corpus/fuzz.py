@@ -2,9 +2,10 @@
 
     python -m tests.text.corpus.fuzz KIND CASES [SEED]
 
-reads as many files of one kind: jsonl, archive or parquet. Text for text what the readers give must be what Python's
-own parsers give; `packtool.tokenize` must count the same over all files at once, and must fail exactly on files with a
-bad record when told to. Run it in a process of its own: memory and time are bounded, and a crash is seen.
+reads as many files of one kind: jsonl, archive, parquet or looks, which are beginnings of files of every format. Text
+for text what the readers give must be what Python's own parsers give; `packtool.tokenize` must count the same over all
+files at once, and must fail exactly on files with a bad record when told to. Run it in a process of its own: memory and
+time are bounded, and a crash is seen.
 """
 
 from __future__ import annotations
@@ -17,19 +18,24 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import ZipFile
 
 import pyarrow as pa
 from pyarrow import parquet
 
 import packtool
 from packtool.errors import PacktoolError
+from packtool.options.tokenize import TokenizeArguments
 from packtool.text.corpus.discover import discover_files
+from packtool.text.corpus.find import find_texts
+from packtool.text.corpus.first import first_record
 from packtool.text.corpus.read import SpanReader
 from packtool.text.corpus.records import Fields, Span
 from tests.text.corpus.archives import COMPRESS, zstd_checked
+from tests.text.corpus.reading import WRITERS
 
 LIMIT = 1 << 20
 MEMORY = {"jsonl": 1 << 29, "archive": 1 << 30, "parquet": 5 << 30}
@@ -195,6 +201,50 @@ def table(draw: random.Random) -> Case:
     return Case(damaged, [(kept[:count], None) for count in range(len(kept) + 1)])
 
 
+def beginnings(draw: random.Random, folder: Path) -> Iterator[Path]:
+    """Files of every format, cut, or with damage near their beginning or end: any may come of them but a crash."""
+    records = [
+        {"id": place, "messages": [{"role": "user", "content": "a"}], "text": text(draw), "n": [0.5]}
+        for place in range(3)
+    ]
+    for name, write in WRITERS.items():
+        write(folder / "whole", records)
+        data = (folder / "whole").read_bytes()
+        at = draw.choice([0, max(len(data) - 300, 0)])
+        damaged = data[:at] + mutate(draw, data[at : at + 300]) + data[at + 300 :]
+        if draw.random() < 0.3:
+            damaged = damaged[: draw.randrange(len(damaged))]
+        path = folder / f"begun.{name}"
+        path.write_bytes(damaged)
+        yield path
+
+
+def look(path: Path) -> str:
+    """What a command begins with; the code of what it refuses."""
+    try:
+        texts = find_texts(TokenizeArguments(str(path), str(path.parent / "o")))
+        for file in texts.files:
+            first_record(file)
+    except PacktoolError as error:
+        return f"exit {error.exit_code}"
+    return "exit 0"
+
+
+def looks(cases: int, seed: int) -> Counter[str]:
+    """Look at damaged files, and at all that arrow-testing has of them."""
+    draw, seen = random.Random(seed), Counter[str]()
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        for _ in range(cases):
+            sys.stderr.write(f"{seed} {sum(seen.values())}\n")
+            seen.update(map(look, beginnings(draw, folder)))
+        with ZipFile(Path(__file__).with_name("arrow_testing.zip")) as archive:
+            for name in archive.namelist():
+                sys.stderr.write(f"{name}\n")
+                seen[look(Path(archive.extract(name, folder)))] += 1
+    return seen
+
+
 def check(case: Case, path: Path) -> tuple[int, int]:
     """Read one file and compare; the numbers of its texts and rejects."""
     try:
@@ -251,6 +301,9 @@ def peak_memory() -> int:
 def main(kind: str, cases: int, seed: int) -> None:
     """Run, and say how many of what."""
     warnings.simplefilter("ignore")
+    if kind == "looks":
+        sys.stdout.write(json.dumps(looks(cases, seed)) + "\n")
+        return
     draw = random.Random(f"{kind} {seed}")
     seen: Counter[str] = Counter()
     for first in range(0, cases, BATCH):

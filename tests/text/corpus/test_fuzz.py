@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.shell import fuzzed
+from tests.text.corpus.reading import WRITERS
 
 
 def fuzz(kind: str, cases: int, seed: int) -> dict[str, int]:
@@ -17,6 +18,13 @@ def fuzz(kind: str, cases: int, seed: int) -> dict[str, int]:
 @pytest.mark.parametrize("kind", ["jsonl", "archive", "parquet"])
 def test_random_inputs(kind: str) -> None:
     assert fuzz(kind, 150, 0)["exit 1"] > 0
+
+
+@pytest.mark.parametrize("cases", [60, pytest.param(6000, marks=pytest.mark.slow)])
+def test_a_look_costs_no_command(cases: int) -> None:
+    counts = fuzzed("tests.text.corpus.fuzz", "looks", cases, 0)
+    assert set(counts) <= {"exit 0", "exit 1", "exit 2"}
+    assert sum(counts.values()) == cases * len(WRITERS) + 114
 
 
 @pytest.mark.slow

@@ -103,7 +103,11 @@ def test_what_are_no_records_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
             {},
             "inputs: the first record has neither 'text' nor a conversation under the usual names",
         ),
-        ([{"text": "a"}, {"txt": "a"}], {}, ":2: no text field 'text'; there are txt (read as jsonl). Name the field"),
+        (
+            [{"text": "a"}, {"txt": "a"}],
+            {},
+            ":2: no text field 'text'; there are txt (read as jsonl; or format=\"text\"). Name the field",
+        ),
         (b"a", {}, 'inputs: bytes are neither names of files nor records. Give a text as [{"text": data.decode()}].'),
         (named, {}, "inputs: an open file, whose lines would be taken for texts. Give its name: packtool.tokenize("),
         (

@@ -34,7 +34,7 @@ def test_a_table_without_the_column_is_refused_with_the_columns_it_has(tmp_path:
     with pytest.raises(DataError) as error:
         packtool.tokenize([tmp_path / "first.csv", tmp_path / "a.csv"], tmp_path / "store", tokenizer=ASSET)
     assert str(error.value) == (
-        f"{tmp_path / 'a.csv'}: no text field 'text'; there are id, body (read as csv). "
+        f"{tmp_path / 'a.csv'}: no text field 'text'; there are id, body (read as csv; or format=\"text\"). "
         "Name the field with text_field or conversations, or the fields with prompt and completion, "
         'or give on_error="skip", or quarantine.'
     )

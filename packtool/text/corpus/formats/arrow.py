@@ -53,6 +53,7 @@ def _first(file: Any) -> dict[str, Any] | None:
 FORMAT = TextFormat(
     name="arrow",
     suffixes=(".arrow", ".arrows"),
+    other="",
     # A stream begins with the length of its schema, and that with where its table of fields is.
     magic=re.compile(rb"ARROW1\0\0|\xff{4}.{3}\0(?:\x10|\x0c|\x14)\0\0\0", re.DOTALL),
     read=read_arrow,

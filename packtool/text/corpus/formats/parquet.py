@@ -134,6 +134,7 @@ def _group_bytes(file: io.RawIOBase, span: Span) -> int:
 FORMAT = TextFormat(
     name="parquet",
     suffixes=(".parquet", ".pq"),
+    other="",
     magic=re.compile(b"PAR1"),
     read=read_parquet,
     first=_first,
