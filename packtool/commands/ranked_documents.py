@@ -40,7 +40,7 @@ def most_repeated(corpus: Corpus, most: int) -> list[RepeatedText]:
         UsageError: a store does not record hashes of texts.
     """
     for store in corpus.stores:
-        store.require_origins()
+        store.known.require_origins()
     StoredDocuments(corpus).require_alike()
     taken = np.flatnonzero(corpus.taken())
     hashes = np.concatenate([store.origins()["hash"] for store in corpus.stores])[taken]
@@ -68,7 +68,7 @@ class _Stores:
         source = int(np.searchsorted(self._firsts, number, side="right")) - 1
         store, document = self._stores[source], number - int(self._firsts[source])
         origin = identifier = None
-        if store.has_origins:
+        if store.known.has_origins:
             origin = store.origin(document)
         if store.id_field is not None:
             identifier = store.kept(document)[store.id_field]

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from packtool.choosing.choose import choose_documents
 from packtool.choosing.documents import StoredDocuments
 from packtool.choosing.exclusions import Exclusions, read_exclusions
-from packtool.commands.places import require_distinct
 from packtool.commands.ranked_documents import longest, most_repeated
 from packtool.commands.stats_compare import CHOOSING, comparison_of, without_repeats
 from packtool.commands.whole_conversations import KEEPING, cut_by
@@ -58,7 +57,6 @@ def store_report(
     """
     if exclusions is None:
         exclusions = read_exclusions(options.exclude)
-    require_distinct(places)
     recorded = Recorded.of(places)
     corpus = Corpus(places)
     known: Counter[str] = Counter()
@@ -181,7 +179,7 @@ def _firsts(corpus: Corpus) -> npt.NDArray[np.bool_] | None:
     """Mark the documents that are the first with their text; None without hashes of one kind."""
     first = corpus.stores[0]
     for store in corpus.stores:
-        if not store.has_origins or store.hashed != first.hashed:
+        if not store.known.has_origins or store.known.hashed != first.known.hashed:
             return None
     hashes = corpus.of_documents(np.concatenate([store.origins()["hash"] for store in corpus.stores]))
     return first_of_each(lambda: iter([(hashes, np.arange(len(hashes)))]), len(hashes))
