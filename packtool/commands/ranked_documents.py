@@ -37,10 +37,8 @@ def most_repeated(corpus: Corpus, most: int) -> list[RepeatedText]:
         most: number of texts to list; the first of several that are equally frequent.
 
     Raises:
-        UsageError: a store does not record hashes of texts.
+        UsageError: the stores record hashes of different contents.
     """
-    for store in corpus.stores:
-        store.known.require_origins()
     StoredDocuments(corpus).require_alike()
     taken = np.flatnonzero(corpus.taken())
     hashes = np.concatenate([store.origins()["hash"] for store in corpus.stores])[taken]

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from packtool.choosing.choose import choose_documents
 from packtool.choosing.documents import StoredDocuments
-from packtool.choosing.exclusions import Exclusions, read_exclusions
+from packtool.choosing.exclusions import Exclusions
 from packtool.commands.ranked_documents import longest, most_repeated
-from packtool.commands.stats_compare import CHOOSING, comparison_of, without_repeats
+from packtool.commands.stats_compare import CHOOSING, comparison_of
 from packtool.commands.whole_conversations import KEEPING, cut_by
 from packtool.engines import Engine
 from packtool.formats.made_by import tokenizer_named
@@ -53,10 +53,8 @@ def store_report(
 
     Args:
         before: the command that makes the store.
-        exclusions: what `--exclude` names; None to read it here.
+        exclusions: what `--exclude` names, where it was read before.
     """
-    if exclusions is None:
-        exclusions = read_exclusions(options.exclude)
     recorded = Recorded.of(places)
     corpus = Corpus(places)
     known: Counter[str] = Counter()
@@ -123,7 +121,7 @@ def _conversations(corpus: Corpus, options: StatsArguments, tried: Sequence[Cand
 def _keeping_whole(tried: Sequence[Candidate], options: StatsArguments) -> list[Candidate]:
     """Leave out strategies that cut documents which fit a row, since `pack` does not do that to conversations."""
     for candidate in tried:
-        if candidate.strategy.name not in KEEPING and candidate.strategy.name in without_repeats(options.compare):
+        if candidate.strategy.name not in KEEPING and candidate.strategy.name in (options.compare or ()):
             raise cut_by(candidate.strategy, "these are conversations", "--compare")
     return [candidate for candidate in tried if candidate.strategy.name in KEEPING]
 
