@@ -71,7 +71,7 @@ test-slow: $(BIN)/installed $(TORCH)/installed  ## tests that take minutes, and 
 	$(TORCH)/python -m pytest $(UNTIMED) -m "slow and torch" tests/torch
 
 test-torch: $(TORCH)/installed  ## types, the loader, masks and the pages that train, in an environment with PyTorch
-	$(TORCH)/mypy
+	$(TORCH)/mypy --cache-dir .mypy_cache/torch
 	$(TORCH)/python -m pytest -n 2 --dist worksteal -m "torch and not slow" tests/torch tests/reading
 
 test-interop: $(BIN)/installed  ## other tools' packing, readers, writers and trainers, side by side; reading from an S3 server

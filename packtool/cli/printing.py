@@ -18,7 +18,7 @@ def echo(text: str = "", *, err: bool = False) -> None:
 
 def print_json(value: Any) -> None:
     """Print one JSON object on standard output; what could command a terminal is written as JSON's own escapes."""
-    import msgspec
+    from packtool.support.json_text import to_json
 
-    text = msgspec.json.encode(value, enc_hook=str).decode()  # paths as strings
+    text = to_json(value, hook=str).decode()  # paths as strings
     sys.stdout.buffer.write(visible(text, as_json=True).encode() + b"\n")

@@ -27,6 +27,7 @@ from packtool.places.url import as_typed, is_remote
 from packtool.report.blend_types import Report
 from packtool.report.compare import Candidate
 from packtool.report.page import page
+from packtool.support.json_text import in_utf8
 from packtool.support.temporary import discard_runs
 
 
@@ -47,7 +48,7 @@ def stats(options: StatsArguments) -> Report:
     with engine_for(options.scheduler, options.workers, "stats", at_end=discard_runs) as engine:
         report = _report(paths, tried, options, engine)
     if options.html is not None:
-        write_bytes(Path(options.html), page(report).encode())
+        write_bytes(Path(options.html), in_utf8(page(report)).encode())
     return report
 
 

@@ -7,7 +7,6 @@ hash of all bytes before it, so that a manifest in which a single bit has change
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -38,6 +37,7 @@ from packtool.options.check import unfit
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.support.decoding import from_json, from_plain
+from packtool.support.json_text import to_json
 from packtool.support.version import __version__
 
 MANIFEST = "manifest.json"
@@ -74,24 +74,7 @@ class _Kind(msgspec.Struct):
 
 def encode(value: Any) -> bytes:
     """Encode a record as stable, readable JSON; names of files whose bytes are not UTF-8 have backslashes in them."""
-    try:
-        raw = msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        raw = msgspec.json.encode(_as_text(msgspec.to_builtins(value)))
-    return msgspec.json.format(raw, indent=2) + b"\n"
-
-
-def _as_text(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {_as_text(name): _as_text(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return list(map(_as_text, value))
-    if isinstance(value, str):
-        try:
-            return os.fsencode(value).decode("utf-8", "backslashreplace")
-        except UnicodeEncodeError:  # no file's name, but half of a pair, as JSON may have it
-            return value.encode("utf-8", "backslashreplace").decode()
-    return value
+    return msgspec.json.format(to_json(value), indent=2) + b"\n"
 
 
 def sealed(record: msgspec.Struct | dict[str, Any]) -> bytes:

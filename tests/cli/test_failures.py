@@ -10,6 +10,8 @@ import pty
 import re
 import resource
 import struct
+import subprocess
+import sys
 import termios
 from functools import partial
 from pathlib import Path
@@ -160,6 +162,40 @@ def test_no_error_repeats_the_credentials_of_a_url(
         assert status in (1, 2)
         assert "https://…@host/x" in said.err or "https://… holds" in said.err
         assert secret not in said.err + said.out
+
+
+NAMED = (
+    *("tokenize FOLDER/a.jsonl -o FOLDER/s", "pack FOLDER/s -o FOLDER/p --strategy bfd -L 16"),
+    *("pack FOLDER/s -o FOLDER/no --strategy bfd -L 16 --dry-run", "shuffle FOLDER/p -o FOLDER/sh --epoch 1"),
+    *("pack FOLDER/s -o FOLDER/io --strategy bfd -L 16 --index-only", "materialize FOLDER/io -o FOLDER/m"),
+    *("stats FOLDER/p --html FOLDER/page.html", "stats FOLDER/s", "show FOLDER/p --row 0", "info FOLDER/p"),
+    *("info FOLDER", "verify FOLDER/p", "export FOLDER/s -o FOLDER/e --format jsonl", "find FOLDER/p a.jsonl:1"),
+    *("import FOLDER/e -o FOLDER/i --format jsonl --tokenizer FOLDER/s/tokenizer.json", "doctor"),
+    "run FOLDER/c.toml --input FOLDER/a.jsonl --output FOLDER/run",
+)
+"""Every command, in an order in which each finds what it reads."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [b"\xff", "ö".encode()])
+@pytest.mark.parametrize("locale", ["C.UTF-8", "C"])
+def test_every_command_answers_in_json_about_any_path(name: bytes, locale: str, tmp_path: Path) -> None:
+    """A name need not be UTF-8, and in the locale C, without what Python does about it, not even an umlaut is."""
+    folder = os.fsencode(tmp_path) + b"/" + name
+    Path(os.fsdecode(folder)).mkdir()
+    for file, text in (
+        (b"a.jsonl", '{"text": "a b"}\n'),
+        (b"c.toml", '[tokenize]\n[pack]\nstrategy = "concat"\nsequence-length = 8\n'),
+    ):
+        Path(os.fsdecode(folder + b"/" + file)).write_text(text)
+    changed = {**os.environ, **ENVIRONMENT, "LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    for words in NAMED:
+        command = [word.encode().replace(b"FOLDER", folder) for word in words.split()]
+        done = subprocess.run(
+            [sys.executable, "-m", "packtool", *command, "--json"], capture_output=True, env=changed, check=False
+        )
+        assert done.returncode == 0, (words, done.stderr)
+        assert json.loads(done.stdout), words
 
 
 HOSTILE = "a\x1b[2J\x9b1m\u202e\u2066\u061c\nb"

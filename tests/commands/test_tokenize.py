@@ -129,6 +129,9 @@ def test_standard_input(here: Path, shell: Shell, monkeypatch: pytest.MonkeyPatc
 def test_standard_input_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "packtool", "tokenize", "-", "-o", str(tmp_path / "out")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(jsonl(["begun"]) * 100_000)  # more than is read before the output is begun
+        process.stdin.flush()
         while not list(tmp_path.glob("out/unfinished/**/stdin")) and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)

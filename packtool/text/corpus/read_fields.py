@@ -82,17 +82,16 @@ class LayoutCounts(msgspec.Struct):
         return _line(self.read + several, names)
 
 
-def read_lines(first: ReadFields, layouts: Sequence[LayoutCounts]) -> list[str]:
-    """Write what was read and what was not: a line for each layout of conversations, else for the first record."""
+def recorded_lines(options: Mapping[str, Any]) -> list[str]:
+    """Write what was read for a token store and what was not, by the options in its manifest.
+
+    That is a line for each layout of conversations, else one for the first record.
+    """
+    layouts = [LayoutCounts(**layout) for layout in options.get("layouts", ())]
     if layouts:
         return [layout.shown(alone=len(layouts) == 1) for layout in layouts]
-    return list(filter(None, [first.shown()]))
-
-
-def recorded_lines(options: Mapping[str, Any]) -> list[str]:
-    """Write the same of a token store, by the options in its manifest."""
     first = ReadFields(options.get("read", ""), tuple(options.get("not_read", ())))
-    return read_lines(first, [LayoutCounts(**layout) for layout in options.get("layouts", ())])
+    return list(filter(None, [first.shown()]))
 
 
 def _conversations(count: int) -> str:

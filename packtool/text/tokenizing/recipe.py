@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -41,9 +42,9 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, options: TokenizeArguments, texts: Texts, tokenizer: Tokenizer) -> StoreRecipe:
         """Return the recipe that options, input and tokenizer make together."""
-        written = recorded(options)
         if texts.kind == "texts":
-            written["text_field"] = texts.fields.text
+            options = replace(options, text_field=texts.fields.text)  # as found, in its place among the options
+        written = recorded(options)
         if options.ids_only:
             written["ids_only"] = True
         if tokenizer.chat is not None:
