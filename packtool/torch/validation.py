@@ -174,13 +174,14 @@ def _several(source: str | Path | Blend | Sequence[str | Path]) -> Blend | None:
     """Return several datasets by their names; None for a single one. Refuse a list that has a dataset twice."""
     if isinstance(source, str | Path | Blend):
         return blend_of(source)
+    blend = Blend({str(path): path for path in source})  # which refuses what is no path
     places: dict[str, str | Path] = {}
     for path in source:
         place = place_of(path).full
         if place in places:
             raise _bad(f"{places[place]} and {path} are one dataset", "name it once", "source")
         places[place] = path
-    return Blend({str(path): path for path in source})
+    return blend
 
 
 def _opened(blend: Blend, options: Mapping[str, Any]) -> Iterator[Loader]:
