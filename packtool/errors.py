@@ -15,7 +15,7 @@ _HIDDEN = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202
 """Control characters, line separators, changes of direction, and halves of surrogate pairs."""
 
 
-_SECRET = re.compile(r"([a-z][a-z0-9+.-]*://)[^/\s]*:[^/\s]*@", re.IGNORECASE)
+_SECRET = re.compile(r"([a-z][a-z0-9+.-]*:/+)[^/\s]*:[^/\s]*@", re.IGNORECASE)
 """Credentials in a URL: whatever repeats a value may repeat them."""
 
 
@@ -87,6 +87,8 @@ def without_secrets(text: str) -> str:
 
     >>> without_secrets("https://ann:secret@host/x:3 is no place")
     'https://…@host/x:3 is no place'
+    >>> without_secrets("https:/ann:secret@host/x.toml: no such file")  # as `pathlib` writes it
+    'https:/…@host/x.toml: no such file'
     """
     return _SECRET.sub(r"\1…@", text)
 

@@ -192,8 +192,7 @@ def require_no_label(record: Mapping[str, Any]) -> None:
     labels = [name for name in _named(tuple(record)).labels if is_something(record[name])]
     if labels:
         what = f"has a label beside a conversation, which may say that the answer is a bad one: {', '.join(labels)}"
-        remedy = f"keep the records with good answers, and leave the field out: jq -c 'select(.{labels[0]}) | "
-        raise Fault("preference-pairs", what, f"{remedy}del(.{labels[0]})'")
+        raise Fault("preference-pairs", what, "keep the records with good answers, and leave the field out of them")
 
 
 def kept_out(record: Mapping[str, Any], layout: RecordLayout, names: Collection[str]) -> Fault:
@@ -217,7 +216,7 @@ def kept_out(record: Mapping[str, Any], layout: RecordLayout, names: Collection[
 
 def _unclear(record: Mapping[str, Any], found: Collection[RecordLayout]) -> Fault:
     code = "unclear-fields"
-    if any(layout.messages in PREFERENCE or layout.completion in PREFERENCE for layout in found):
+    if any(PREFERENCE[0] in (layout.messages, layout.completion, layout.text) for layout in found):
         code = "preference-pairs"
     what = f"can be read in {len(found)} ways: it has {described(record)}"
     return Fault(code, what, f"say which is meant: {' or '.join(_shown(layout, record) for layout in found)}")
@@ -237,10 +236,12 @@ def _shown(layout: RecordLayout, record: Mapping[str, Any]) -> str:
 
 
 def _preferred(record: Mapping[str, Any], names: _Named, name: str) -> RecordLayout:
-    """Return the layout of one answer of a preference pair: behind its prompt, or a conversation of its own."""
+    """Return the layout of one answer of a preference pair: behind its prompt, a text, or messages of its own."""
     prompts = [asked for asked in names.prompts if _may_be_said(record[asked])]
     if isinstance(record[name], str) and prompts:
         return _of_pair((prompts[0],), name)
+    if isinstance(record[name], str) and not holds_messages(record[name]):
+        return RecordLayout(text=name)
     return _of_messages(name)
 
 

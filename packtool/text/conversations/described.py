@@ -22,8 +22,10 @@ def described(record: Mapping[str, Any]) -> str:
     'id (a number), answers.text (a list of texts), chat (messages)'
     >>> described({"log": [{"who": "me", "said": "Hi"}]})
     'log (a list of objects with who, said)'
+    >>> described({})
+    'no field'
     """
-    shown = [f"{path} ({_shape(value)})" for path, value in _places(record)]
+    shown = [f"{path} ({_shape(value)})" for path, value in _places(record)] or ["no field"]
     return ", ".join(shown[:_SHOWN]) + " and others" * (len(shown) > _SHOWN)
 
 

@@ -152,7 +152,8 @@ def _require(header: list[str], fields: Fields) -> None:
     for name in (*held, *fields.columns):
         times = header.count(name)
         if times > 1:
-            raise Fault("missing-text", f"{times} columns are called {name!r}")
+            code = "missing-text" if name in held else "bad-field"
+            raise Fault(code, f"{times} columns are called {name!r}")
 
 
 class _Lines:

@@ -83,6 +83,14 @@ def test_a_header_without_the_column_is_refused(header: str, message: str) -> No
         read(header + "\n1,a\n")
 
 
+def test_a_doubled_column_is_a_fault_of_what_it_is_read_for() -> None:
+    for fields, code in ((Fields(), "missing-text"), (Fields(columns=("id",)), "bad-field")):
+        name = fields.columns[0] if fields.columns else "text"
+        with pytest.raises(Fault) as raised:
+            list(FORMATS["csv"].read(io.BytesIO(f"text,{name},{name}\na,b,c\n".encode()), fields, 1000))
+        assert raised.value.code == code
+
+
 def test_conversations_and_scalars_are_read(tmp_path: Any) -> None:
     data = 'id,messages,tools\n7,"[{""role"": ""user"", ""content"": ""a""}]",\n'
     fields = Fields(columns=("id",), layout=RecordLayout("messages"))
