@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from packtool.report.types import FORMAT, SCHEMA_VERSION, MeasuredReport, Shown, StoreReport
+from packtool.report.types import FORMAT, SCHEMA_VERSION, MeasuredReport, WithPage, StoreReport
 from packtool.support.version import __version__
 
 
@@ -88,7 +88,7 @@ class WeightPoint(msgspec.Struct, frozen=True, kw_only=True):
     shares: list[float]
 
 
-class BlendReport(msgspec.Struct, Shown, frozen=True, kw_only=True):
+class BlendReport(msgspec.Struct, WithPage, frozen=True, kw_only=True):
     """The report of `stats` on a blend.
 
     Attributes:

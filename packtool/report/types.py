@@ -421,7 +421,7 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
         return f"<{type(self).__name__}: {self.strategy}, {rows} of {lengths} tokens{padding}>"
 
 
-class Shown:
+class WithPage:
     """A report that a notebook shows as its page."""
 
     __slots__ = ()
@@ -431,7 +431,7 @@ class Shown:
         return str(page.framed(self))
 
 
-class MeasuredReport(PackedReport, Shown, frozen=True, kw_only=True):
+class MeasuredReport(PackedReport, WithPage, frozen=True, kw_only=True):
     """The report of `stats` on a packed dataset: its own report, recounted, and more.
 
     Attributes:
@@ -455,7 +455,7 @@ class MeasuredReport(PackedReport, Shown, frozen=True, kw_only=True):
     sample_rows: list[SampleRow] = msgspec.field(name="pictured")
 
 
-class StoreReport(msgspec.Struct, Shown, frozen=True, kw_only=True):
+class StoreReport(msgspec.Struct, WithPage, frozen=True, kw_only=True):
     """The report of `stats` on one or more token stores, or on text files, which it tokenizes to a temporary store.
 
     Attributes:
