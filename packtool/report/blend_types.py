@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from packtool.report.types import FORMAT, SCHEMA_VERSION, MeasuredReport, WithPage, StoreReport
+from packtool.report.types import FORMAT, SCHEMA_VERSION, MeasuredReport, StoreReport, WithPage
 from packtool.support.version import __version__
 
 
