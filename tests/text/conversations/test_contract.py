@@ -73,7 +73,7 @@ def test_a_record_is_read_by_exact_names(record: dict[str, Any], options: str) -
         ({"prompt": "a", "chosen": "b", "rejected": "c"}, "preference-pairs", "--prompt=prompt --completion=chosen"),
         ({"chosen": TALK, "rejected": SHARED}, "preference-pairs", "--conversations=chosen or"),
         ({"chosen": "a", "rejected": "b"}, "preference-pairs", "--text-field=chosen or --text-field=rejected"),
-        *(({**PAIR, name: label}, "preference-pairs", "leave the field out of them") for name in ("label", "kto_tag", "Label")
+        *(({**PAIR, name: label}, "preference-pairs", "leave the field out") for name in ("label", "kto_tag", "Label")
           for label in (False, 0, "False", True, "bad")),
         ({"Question": "a", "Answer": "b"}, "unread-layout", "--prompt and --completion"),
         ({"question": "a", "answer": 3}, "unread-layout", "--prompt and --completion"),
