@@ -47,9 +47,9 @@ class MapBudget:
         self._owners.pop((id(owner), number), None)
 
 
-MAPS = MapBudget(40_000)
-"""The arrays, or pairs of arrays, that this process keeps mapped, whatever it reads: Linux allows a process 65,530 maps
-of files, and other libraries need some. So there is one budget for a process, of all datasets and kinds of arrays."""
+MAPS = MapBudget(30_000)
+"""The arrays, or pairs of arrays, that a process keeps mapped, whatever it reads: Linux allows a process 65,530 maps of
+files, and other libraries need some. As the limit is that of a process, so is the budget."""
 
 
 class OnDemand(Sequence[_Content]):
@@ -59,13 +59,17 @@ class OnDemand(Sequence[_Content]):
         sizes: length of each object.
         make: makes an object, by its number.
         keep: number of objects that are kept, the latest ones; None for all.
+        budget: of all sequences together.
     """
 
-    def __init__(self, sizes: Sequence[int], make: Callable[[int], _Content], *, keep: int | None) -> None:
+    def __init__(
+        self, sizes: Sequence[int], make: Callable[[int], _Content], *, keep: int | None, budget: MapBudget = MAPS
+    ) -> None:
         self.sizes = sizes
         self.keep = keep
         self._made: dict[int, _Content] = {}
         self._make = make
+        self._budget = budget
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -81,7 +85,7 @@ class OnDemand(Sequence[_Content]):
         made = self._make(number)
         if self.keep != 0:
             self._made[number] = made
-            MAPS.keep(self, number)
+            self._budget.keep(self, number)
             while self.keep is not None and len(self._made) > self.keep:
                 with suppress(RuntimeError, StopIteration):  # another thread makes room, too
                     self.drop(next(iter(self._made)))
@@ -90,7 +94,7 @@ class OnDemand(Sequence[_Content]):
     def drop(self, number: int) -> None:
         """Keep an object no more: it is made again when it is needed."""
         self._made.pop(number, None)
-        MAPS.forget(self, number)
+        self._budget.forget(self, number)
 
     def made(self) -> list[_Content]:
         """Return the contents that are kept now."""

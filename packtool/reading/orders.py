@@ -6,24 +6,24 @@ are the name of its file.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from packtool.places.cached import Cache
+from packtool.planning.arrays import Arrays
 from packtool.planning.plan import Ints, index_type
 from packtool.planning.shuffling.atom import AtomShuffle, reorder
-from packtool.support.mapped import ArrayFile
-from packtool.writing.array_files import FileArrays
+from packtool.support.mapped import ArrayFile, mapped
 
 LARGE = 1 << 20
 """Atoms from which an order is worth a file."""
 _KEPT_BYTES = 8 << 30  # of orders; those used longest ago go
-_SORTED_AT_ONCE = 12_000_000  # a quarter of a gigabyte
 
 
 def shared_order(drawn: AtomShuffle, directory: Path | None) -> Ints:
@@ -38,12 +38,11 @@ def shared_order(drawn: AtomShuffle, directory: Path | None) -> Ints:
     cache = Cache(directory, _KEPT_BYTES)
 
     def fill(out: BinaryIO) -> None:
-        with TemporaryDirectory(prefix="order.", dir=cache.directory) as work:
-            arrays = _NamelessArrays(Path(work), _SORTED_AT_ONCE)
-            order = replace(drawn, stored=None).order(arrays)
-            if drawn.stored is not None:  # every epoch of the dataset needs it, so it has a file, too
-                order = reorder(shared_order(drawn.stored, directory), order, arrays)
-            order.tofile(out)
+        arrays = _NamelessArrays(cache.directory)
+        order = replace(drawn, stored=None).order(arrays)
+        if drawn.stored is not None:  # every epoch of the dataset needs it, so it has a file, too
+            order = reorder(shared_order(drawn.stored, directory), order, arrays)
+        order.tofile(out)
 
     try:
         while True:
@@ -66,12 +65,16 @@ def _name(drawn: AtomShuffle) -> str:
     return f"{name}-from-{drawn.stored.seed}-{drawn.stored.epoch}"
 
 
-class _NamelessArrays(FileArrays):
-    """Arrays in files that lose their names at once, so that nothing is left of them however the process ends."""
+class _NamelessArrays(Arrays):
+    """Allocates arrays in files without names, so that nothing is left of them however the process ends."""
+
+    sorted_at_once = 12_000_000  # a quarter of a gigabyte
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
 
     def empty(self, count: int, dtype: Any) -> np.ndarray[Any, Any]:
-        array = super().empty(count, dtype)
-        file = ArrayFile.of(array)
-        if file is not None:
-            file.path.unlink()
-        return array
+        size = count * np.dtype(dtype).itemsize
+        with TemporaryFile(dir=self._directory) as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+            return mapped(file.fileno(), size, writable=True).view(dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Any
 
 from packtool.errors import UsageError
@@ -12,15 +11,6 @@ from packtool.warnings import warn
 
 _EMPTY_LOOPS = 10_000
 """Empty loops in a row after which a trainer is stopped that would go on for ever. They take a few seconds."""
-
-
-class Pending(Enum):
-    """What was asked for since the last loop began."""
-
-    NOTHING = 0
-    PASS = 1  # a pass was named: the next loop has what is left of it, even nothing
-    STATE = 2  # a state was loaded, or samples were skipped: a pass without this place can't be named
-    STATE_IN_PASS = 3  # both: the pass in which the state lies was named
 
 
 class Position:
@@ -46,7 +36,9 @@ class Position:
         self._order = order
         self._fewest = fewest
         self._run = run
-        self._pending = Pending.NOTHING
+        # What was asked for since the last loop began.
+        self._named = False  # a pass was named: the next loop has what is left of it, even nothing
+        self._loaded = False  # a state was loaded, or samples were skipped: a pass without this place can't be named
         self._empty = 0  # loops without a batch, one after another
         self.samples = self.number = self.started = self.ahead = self.generation = 0
 
@@ -73,7 +65,7 @@ class Position:
         """
         self.samples, self.number = self._next()
         self.started = self.samples
-        self._pending = Pending.NOTHING
+        self._named = self._loaded = False
         self.generation += 1
         self._count_empty_loops()
         return self.samples, self.end
@@ -98,7 +90,7 @@ class Position:
 
     def reset(self) -> None:
         """Move to the first sample."""
-        self._move(0, 0, Pending.NOTHING)
+        self._move(0, 0)
 
     def resume(self, samples: int) -> None:
         """Move behind this many samples, to continue the pass in which they end."""
@@ -106,7 +98,8 @@ class Position:
         # An empty dataset has no pass of a sample.
         if samples and self._order.bounds(0)[1]:
             number = self._order.pass_of(samples - 1)
-        self._move(samples, number, Pending.STATE)
+        self._move(samples, number)
+        self._loaded = True
 
     def skip(self, samples: int) -> None:
         """Skip the next samples.
@@ -130,15 +123,15 @@ class Position:
         """
         _require_number(number, "epoch")
         first, last = self._order.bounds(number)
-        loaded = self._pending in (Pending.STATE, Pending.STATE_IN_PASS)
-        if loaded and first < self.samples <= last:
-            self._pending = Pending.STATE_IN_PASS
+        if self._loaded and first < self.samples <= last:
+            self._named = True
             return
         if not self._order.endless and number > 0 and self.finished:
             return  # samples at the end of a blend that fill no batch stay: a run that is made longer begins with them
-        if loaded:
+        if self._loaded:
             self._require_leaving(number, first, last)
-        self._move(first, number, Pending.PASS)
+        self._move(first, number)
+        self._named = True
 
     def _require_leaving(self, number: int, first: int, last: int) -> None:
         """Refuse to leave the position of a loaded state for a pass, unless it is at an end and the pass begins."""
@@ -154,19 +147,18 @@ class Position:
 
     def _next(self) -> tuple[int, int]:
         """Return the sample and the number of the pass with which the next loop begins."""
-        named = self._pending in (Pending.PASS, Pending.STATE_IN_PASS)
-        if named or not self.finished or not self._order.endless:
+        if self._named or not self.finished or not self._order.endless:
             return self.samples, self.number
         number = self.number + 1
         first, _ = self._order.bounds(number)
         return first, number
 
-    def _move(self, samples: int, number: int, pending: Pending) -> None:
-        """Move to a position of which nothing is read yet."""
+    def _move(self, samples: int, number: int) -> None:
+        """Move to a position of which nothing is read yet, and forget what was asked for."""
         self.generation += 1
         self.samples = self.started = self.ahead = samples
         self.number = number
-        self._pending = pending
+        self._named = self._loaded = False
 
     def _count_empty_loops(self) -> None:
         """Warn once that a run has ended; stop a trainer that begins one empty loop after another."""

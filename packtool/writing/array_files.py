@@ -21,15 +21,12 @@ LARGE = 1 << 20
 
 
 class FileArrays(Arrays):
-    """Allocates large arrays in files of a directory that nobody else writes to.
+    """Allocates large arrays in files of a directory that nobody else writes to."""
 
-    Args:
-        sorted_at_once: as of `Arrays`; by default few, for a command that is given little memory.
-    """
+    sorted_at_once = 1 << 21  # few: it is for commands that are given little memory
 
-    def __init__(self, directory: Path, sorted_at_once: int = 1 << 21) -> None:
+    def __init__(self, directory: Path) -> None:
         self.directory = directory.absolute()
-        self.sorted_at_once = sorted_at_once
         self._numbers = itertools.count()
 
     def empty(self, count: int, dtype: Any) -> np.ndarray[Any, Any]:

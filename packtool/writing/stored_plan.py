@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,6 @@ from packtool.options.names import FIRST
 from packtool.options.plans import PackOptions
 from packtool.planning import packing
 from packtool.planning.arrays import IN_MEMORY, Arrays
-from packtool.planning.document_loss import DocumentLoss
 from packtool.planning.packing.plans import RenumberedPlan
 from packtool.planning.plan import I64, Ints, Plan, Segments, between, index_type, offsets_of, ranges
 from packtool.planning.selecting.mixture import passes_of
@@ -245,34 +244,19 @@ def repacked_plans(dataset: PackedDataset, *, seed: int, epoch: int) -> list[Pla
         UsageError: `pack` did not write its rows, or in an order by fields, which the stores have; or the lengths of
             its documents are not known.
     """
-    ordered = _order_of_epoch(dataset, seed, epoch)
-    strategy, options = packing.strategy(dataset.manifest.strategy), _options(dataset.manifest, seed)
-    lengths, ends, loss, most = ordered[1:]
-    plans = packing.plan_corpus(strategy, lengths, options, ends=ends, loss=loss, most=most)
-    return [RenumberedPlan(plan, ordered.documents) for plan in plans]
+    documents, planned = _planned_in_epoch(dataset, seed, epoch)
+    return [RenumberedPlan(plan, documents) for plan in packing.plan_corpus(**planned)]
 
 
 def repacked_sizes(dataset: PackedDataset, *, seed: int, epoch: int) -> list[tuple[int, int]]:
     """Return (row length, number of rows) of each plan that `repacked_plans` returns, in less time."""
-    ordered = _order_of_epoch(dataset, seed, epoch)
-    strategy, options = packing.strategy(dataset.manifest.strategy), _options(dataset.manifest, seed)
-    lengths, ends, loss, most = ordered[1:]
-    rows = packing.row_counts(strategy, lengths, options, ends, loss, most)
+    _, planned = _planned_in_epoch(dataset, seed, epoch)
+    rows = packing.row_counts(**planned)
     return list(zip([bucket.sequence_length for bucket in dataset.buckets], rows, strict=True))
 
 
-class _Ordered(NamedTuple):
-    """The documents of a dataset in the order in which an epoch plans them."""
-
-    documents: Ints  # their numbers
-    lengths: Ints  # tokens of each, with its EOS
-    ends: list[int]  # where passes end
-    loss: DocumentLoss | None  # of conversations that may be cut
-    most: int | None  # tokens of a document that are planned, its first; None for all
-
-
-def _order_of_epoch(dataset: PackedDataset, seed: int, epoch: int) -> _Ordered:
-    """Return the documents of a dataset in the order of an epoch."""
+def _planned_in_epoch(dataset: PackedDataset, seed: int, epoch: int) -> tuple[Ints, dict[str, Any]]:
+    """Return the numbers of the documents in the order of an epoch, and the arguments of `packing.plan_corpus`."""
     manifest, lengths = dataset.manifest, dataset.lengths()
     if manifest.shuffle is not None and manifest.shuffle.method == "partial":
         what = "made by the partial shuffle, which packs every epoch by itself"
@@ -280,10 +264,11 @@ def _order_of_epoch(dataset: PackedDataset, seed: int, epoch: int) -> _Ordered:
     if "order_by" in manifest.options:
         what = f"its documents are in the order of {', '.join(manifest.options['order_by'])}, which only pack computes"
         raise UsageError("ordered-documents", what, remedy="leave repack out", where=str(dataset.place))
+    strategy, options = packing.strategy(manifest.strategy), _options(manifest, seed)
     chosen = dataset.chosen()
     order: Ints = np.arange(len(lengths))
     ends: list[int] = []
-    if chosen is not None and (epoch or packing.strategy(manifest.strategy).windowed):
+    if chosen is not None and (epoch or strategy.windowed):
         order, ends = passes_of(chosen)
     if epoch:
         order = document_order(order, seed=seed, epoch=epoch, ends=ends)
@@ -292,8 +277,9 @@ def _order_of_epoch(dataset: PackedDataset, seed: int, epoch: int) -> _Ordered:
         loss = replace(loss, numbers=order)
     most = None
     if manifest.options.get("too_long") == FIRST:
-        most = _options(manifest, seed).longest_row
-    return _Ordered(order, np.asarray(lengths)[order], ends, loss, most)
+        most = options.longest_row
+    planned = {"strategy": strategy, "lengths": np.asarray(lengths)[order], "options": options}
+    return order, {**planned, "ends": ends, "loss": loss, "most": most}
 
 
 def _options(manifest: PackedManifest, seed: int) -> PackOptions:

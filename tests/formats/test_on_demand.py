@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from packtool.formats import on_demand
 from packtool.formats.on_demand import MapBudget, OnDemand, flat, held, joined_contents, sizes_of
 
 
@@ -44,11 +43,11 @@ def test_several_datasets_are_opened_one_file_at_a_time() -> None:
     assert isinstance(joined_contents([[1], OnDemand([1], lambda n: n, keep=None)]), list)
 
 
-def test_one_budget_holds_for_all_that_a_process_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_budget_holds_for_several_datasets() -> None:
     """The oldest goes, of whichever dataset it is, and is made again where it is needed."""
-    monkeypatch.setattr(on_demand, "MAPS", MapBudget(3))
-    one, two = (OnDemand([1] * 9, str, keep=2) for _ in range(2))
-    gone = OnDemand([1], str, keep=1)
+    budget = MapBudget(3)
+    one, two = (OnDemand([1] * 9, str, keep=2, budget=budget) for _ in range(2))
+    gone = OnDemand([1], str, keep=1, budget=budget)
     assert [gone[0], one[0], two[5], one[1]] == ["0", "0", "5", "1"]
     assert [held(each) for each in (gone, one, two)] == [[], ["0", "1"], ["5"]]
     del gone

@@ -21,8 +21,7 @@ DRAWN = AtomShuffle(ATOMS, 3, 42, 7, AtomShuffle(ATOMS, 3, 42, 0))
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orders, "LARGE", 1)
-    monkeypatch.setattr(orders, "_SORTED_AT_ONCE", 1000)
-    monkeypatch.setattr("packtool.writing.array_files.LARGE", 1)
+    monkeypatch.setattr("packtool.reading.orders._NamelessArrays.sorted_at_once", 1000)
 
 
 def test_whoever_comes_first_makes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
