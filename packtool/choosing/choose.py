@@ -12,7 +12,7 @@ import numpy as np
 from packtool.choosing.asked import NOTHING_ASKED, Asked
 from packtool.choosing.chosen import EVERYTHING, Chosen
 from packtool.choosing.documents import Codes, StoredDocuments
-from packtool.choosing.exclusions import Exclusions
+from packtool.choosing.exclusions import Exclusions, read_exclusions
 from packtool.choosing.rules import RULES, leave_out, settled
 from packtool.errors import UsageError
 from packtool.formats.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut
@@ -53,7 +53,7 @@ def check_choice(options: DocumentOptions) -> None:
 def choose_documents(
     corpus: Corpus,
     options: DocumentOptions,
-    exclusions: Exclusions,
+    exclusions: Exclusions | None = None,
     row_length: int | None = None,
     arrays: Arrays = IN_MEMORY,
     longest: int | None = None,
@@ -62,7 +62,7 @@ def choose_documents(
 
     Args:
         options: that `check_choice` took.
-        exclusions: what `--exclude` names, read once: a list may come from a pipe.
+        exclusions: what `--exclude` names, where it was read before: a list may come from a pipe. None to read it.
         row_length: the default for the width of the intervals of lengths that samples are drawn from.
         arrays: makes arrays as long as the corpus.
         longest: the most tokens of a conversation; longer conversations are left out. None to keep all of them.
@@ -71,6 +71,8 @@ def choose_documents(
         UsageError: weights or shares of other stores, or options that leave no document.
         DataError: a list names a document that no store has.
     """
+    if exclusions is None:
+        exclusions = read_exclusions(options.exclude)
     asked = Asked.of(options, exclusions, row_length, longest)
     if asked == NOTHING_ASKED:
         return EVERYTHING

@@ -165,7 +165,7 @@ def _values(field: Field, portion: Portion) -> Any:
             what = "id: its documents have none"
             raise UsageError("bad-where", what, remedy="tokenize with --id-field", where=str(store.place))
         name = store.id_field
-    store.require_kept(name, "--where", OTHER_STORES, BUILT_IN)
+    store.known.require_kept(name, "--where", OTHER_STORES, BUILT_IN)
     return portion.field(name)
 
 

@@ -82,7 +82,7 @@ class StoredDocuments:
 
     def require_alike(self) -> None:
         """Refuse stores whose hashes are of different kinds: of texts, and of ids."""
-        self.require_hashed(self.stores[0].hashed, str(self.stores[0].place))
+        self.require_hashed(self.stores[0].known.hashed, str(self.stores[0].place))
 
     def require_hashed(self, kind: str, other: str) -> None:
         """Refuse stores whose hashes are not of this kind, which `other` has: they would never be equal."""

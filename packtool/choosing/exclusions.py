@@ -14,6 +14,7 @@ from packtool.choosing.documents import Portion, StoredDocuments
 from packtool.choosing.listed import listed_documents
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
+from packtool.formats.known import KnownDataset, Lookup, known
 from packtool.formats.schema import StoreManifest
 from packtool.formats.token_store import TokenStore
 from packtool.options.kinds import PATHS
@@ -56,7 +57,7 @@ def excluded(exclusions: Exclusions, documents: StoredDocuments) -> Callable[[Po
     texts = []
     for place in exclusions.stores.places:
         store = TokenStore(place)
-        documents.require_hashed(store.hashed, str(place))
+        documents.require_hashed(store.known.hashed, str(place))
         texts.append(np.unique(store.origins(documents.arrays)["hash"]))
     exclusions.stores.require_unchanged()
 
@@ -81,9 +82,7 @@ def read_exclusions(given: Many) -> Exclusions:
     lists, stores = {}, []
     for path in map(Path, PATHS.parse(given)):
         if path.is_dir():
-            if not (path / manifests.MANIFEST).is_file():
-                raise no_store(path)
-            manifests.read_as(path, StoreManifest)  # says what else it is
+            excluded_store(path, known)
             stores.append(path)
         else:
             lists[str(path)] = _read_list(path)
@@ -103,16 +102,33 @@ def _read_list(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise unreadable(path, error.strerror or str(error)) from None
+        raise _unreadable(path, error.strerror or str(error)) from None
 
 
-def no_store(path: Path) -> UsageError:
-    """Return the error for a directory that is no token store."""
-    remedy = "name a token store, or a list with one id or FILE:LINE a line"
-    return UsageError("bad-exclude", f"{path} is a directory, and no token store", remedy=remedy, where="--exclude")
+def excluded_store(path: Path, look: Lookup) -> KnownDataset:
+    """Return what is known of a token store to exclude, which is there or will be.
+
+    Raises:
+        DataError: nothing is there.
+        UsageError: what is there is no token store.
+    """
+    try:
+        other = look(path)
+    except DataError:
+        if not path.exists():
+            raise _unreadable(path, "no such file or directory") from None
+        if (path / manifests.MANIFEST).is_file():
+            raise
+        what, remedy = (
+            f"{path} is a directory, and no token store",
+            "name a token store, or a list with one id or FILE:LINE a line",
+        )
+        raise UsageError("bad-exclude", what, remedy=remedy, where="--exclude") from None
+    other.require_kind(StoreManifest)
+    return other
 
 
-def unreadable(path: Path, why: str) -> DataError:
+def _unreadable(path: Path, why: str) -> DataError:
     """Return the error for a list that can't be read."""
     what = f"can't be read ({why.lower()})"
     return DataError("missing-input", what, remedy="check the path", where=str(path))

@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from packtool.choosing.documents import names_of
-from packtool.choosing.exclusions import no_store, unreadable
+from packtool.choosing.exclusions import excluded_store
 from packtool.choosing.rules import reading_origins, stores_named
-from packtool.errors import DataError
-from packtool.formats import manifest as manifests
 from packtool.formats.known import KnownDataset, Lookup
-from packtool.formats.schema import StoreManifest
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import PATHS
 from packtool.options.where import BUILT_IN, OTHER_STORES, comparisons_of, condition_of
@@ -45,24 +42,10 @@ def require_choice(options: DocumentOptions, stores: Sequence[KnownDataset], loo
     for path in map(Path, PATHS.parse(options.exclude)):
         if path.exists() and not path.is_dir():
             continue  # a list, or a pipe with one
-        other = _store(path, look)
+        other = excluded_store(path, look)
         other.require_origins()
         for store in stores:
             store.require_hashed(other.hashed, str(path))
-
-
-def _store(path: Path, look: Lookup) -> KnownDataset:
-    """Return what is known of a token store to exclude, which is there or will be."""
-    try:
-        other = look(path)
-    except DataError:
-        if not path.exists():
-            raise unreadable(path, "no such file or directory") from None
-        if not (path / manifests.MANIFEST).is_file():
-            raise no_store(path) from None
-        raise
-    other.require_kind(StoreManifest)
-    return other
 
 
 def _require_fields(where: str, stores: Sequence[KnownDataset]) -> None:

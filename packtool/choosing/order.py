@@ -32,11 +32,11 @@ def documents_in_order(
 
     Args:
         chosen: of each store; None for all documents.
-        keys: at least one.
+        keys: at least one, of fields that every store kept.
         memory: bytes that the sort may take.
 
     Raises:
-        UsageError: a store did not keep a field; the keys take more memory.
+        UsageError: the keys take more memory.
         DataError: a value is not the number that it should be.
     """
     tables: list[pa.Table] = []
@@ -74,7 +74,6 @@ def _tables(
             continue
         columns: dict[str, Any] = {}
         for number, key in enumerate(keys):
-            portion.store.require_kept(key.field, "--order-by", "order by other fields")
             values = portion.field(key.field).take(pa.array(places))
             parts = _values(portion.store, key, values, portion.first + places)
             columns |= zip(_columns_of(number, key), parts, strict=True)

@@ -213,7 +213,7 @@ def settled(asked: Asked, options: DocumentOptions, documents: StoredDocuments) 
         return asked
     if asked.holdout_by is None:
         documents.require_alike()
-        hashed = documents.stores[0].hashed
+        hashed = documents.stores[0].known.hashed
         if options.holdout_of is not None:
             documents.require_hashed(asked.holdout_hashes or TEXTS, f"the hold-out of {options.holdout_of}")
         elif hashed != TEXTS:

@@ -36,7 +36,7 @@ class Sides:
         """
         if self._field is None:
             return portion.hashes_of_records
-        portion.store.require_kept(self._field, "--holdout-by", "hold out by another field")
+        portion.store.known.require_kept(self._field, "--holdout-by", "hold out by another field")
         values = portion.field(self._field).combine_chunks().dictionary_encode()
         different = values.dictionary.to_pylist()
         hashes = np.array([xxhash.xxh3_64_intdigest(value.encode()) for value in different], np.uint64)

@@ -36,6 +36,6 @@ def stored_document(store: TokenStore, number: int) -> StoredDocument:
         DataError: the store is damaged.
     """
     file = line = None
-    if store.has_origins:
+    if store.known.has_origins:
         file, line = store.file_and_record(number)
     return StoredDocument(number, file, line, len(store.document(number)), store.kept(number))

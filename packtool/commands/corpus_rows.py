@@ -9,7 +9,7 @@ import msgspec
 
 from packtool.choosing.chosen import EVERYTHING, Chosen
 from packtool.commands.count_rows import neighbours_in_rows, rows_without_target, source_mix
-from packtool.commands.dataset_job import DatasetJob, DatasetResult, index_names, with_documents
+from packtool.commands.dataset_job import DatasetJob, DatasetResult, with_documents
 from packtool.errors import DataError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import LENGTHS, REPORT, categories_file, column_file
@@ -28,6 +28,7 @@ from packtool.planning.plan import Plan
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.report.dataset_report import packed_sources, report_of_rows, stages_of
 from packtool.writing.shards import Shards, write_shards
+from packtool.writing.stored_tokens import name_for
 from packtool.writing.unit_source import StoreSource
 
 
@@ -101,6 +102,9 @@ def write_corpus(
         without_target=rows_without_target(tallies),
         beyond=beyond,
     )
+    stores = None
+    if index_only:
+        stores = [name_for(store, str(output.place)) for store in job.inputs]
     manifest = PackedManifest(
         strategy=strategy.name,
         options=options,
@@ -117,7 +121,7 @@ def write_corpus(
         report=output.file(REPORT, manifests.encode(report)),
         buckets=buckets,
         tokenizer_files=_tokenizer_files(corpus, output),
-        stores=index_names(job.inputs, output.place) if index_only else None,
+        stores=stores,
         columns=columns,
     )
     return job.finish(output, manifest, report, facts or {})

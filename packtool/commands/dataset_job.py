@@ -29,7 +29,6 @@ from packtool.support.clock import Clock
 from packtool.support.sizes import memory_granted
 from packtool.support.temporary import discard_runs
 from packtool.writing.memory import Budget
-from packtool.writing.stored_tokens import name_for
 
 if TYPE_CHECKING:
     from packtool.options.pack import PackArguments  # each is loaded by its own command alone
@@ -144,8 +143,3 @@ def with_documents(choice: Choice | None, documents: I64 | None, output: Output)
     if choice is None or documents is None:
         return choice
     return msgspec.structs.replace(choice, documents=output.array(CHOSEN, documents))
-
-
-def index_names(stores: Sequence[Place], output: Typed) -> list[str]:
-    """Return the names of stores in the manifest of a dataset without tokens. Raises what `name_for` raises."""
-    return [name_for(store, str(output)) for store in stores]

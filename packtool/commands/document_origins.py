@@ -147,7 +147,7 @@ class Origins:
     @property
     def known(self) -> bool:
         """Whether every store records where its documents came from."""
-        return all(store.has_origins for store in self._stores)
+        return all(store.known.has_origins for store in self._stores)
 
     def id(self, document: int) -> str | None:
         """Return the id of a document of the dataset; None if ids were not kept."""

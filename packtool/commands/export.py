@@ -8,7 +8,6 @@ from itertools import chain
 
 from packtool.choosing.choose import check_choice, choose_documents
 from packtool.choosing.chosen import EVERYTHING, Chosen
-from packtool.choosing.exclusions import read_exclusions
 from packtool.choosing.needs import require_choice
 from packtool.commands.places import fetch_inputs, places_to_write_from, require_distinct
 from packtool.commands.result import CommandResult
@@ -17,7 +16,7 @@ from packtool.errors import DataError, UsageError
 from packtool.exchange import format_named, require_held
 from packtool.exchange.exported import contents_of
 from packtool.exchange.files import is_intact
-from packtool.exchange.model import Contents, Format, Part
+from packtool.exchange.model import Contents, Format, Holdable, Part
 from packtool.formats import manifest as manifests
 from packtool.formats.known import KnownDataset, Lookup, known, require_alike
 from packtool.formats.packed import PackedDataset
@@ -77,7 +76,6 @@ def export(options: ExportArguments) -> ExportResult:
         chosen = _choose(sources, options)
         documents = None if chosen.passes is None else [passes.documents() for passes in chosen.passes]
         contents = contents_of(sources, documents, stores)
-        require_held(format, contents)
         base = manifests.read(sources[0])
         assert isinstance(base, StoreManifest | PackedManifest)
         recorded.require_unchanged()  # what is made of others would be kept under a wrong key
@@ -154,26 +152,16 @@ def _require_sources(options: ExportArguments, sources: Sequence[KnownDataset], 
     tokenizer = sources[0].tokenizer
     if tokenizer is not None:
         masked = any(source.masked for source in sources)
-        contents = _Known(tokenizer.vocab_size, [], 1, masked)
+        contents = Holdable(tokenizer.vocab_size, [], 1, masked)
         if rows is not None:
-            contents = _Known(tokenizer.vocab_size, sorted(rows.filled or []), rows.multiple, masked)
+            contents = Holdable(tokenizer.vocab_size, sorted(rows.filled or []), rows.multiple, masked)
         require_held(format_named(options.format, EXPORTS), contents)
-
-
-@dataclass(frozen=True)
-class _Known:
-    """What is known of contents before they are opened."""
-
-    vocab_size: int
-    row_lengths: Sequence[int]
-    multiple: int
-    masked: bool
 
 
 def _choose(sources: Sequence[Place], options: ExportArguments) -> Chosen:
     """Choose documents of stores."""
     if isinstance(manifests.read(sources[0]), StoreManifest):
-        return choose_documents(Corpus(sources), options, read_exclusions(options.exclude))
+        return choose_documents(Corpus(sources), options)
     return EVERYTHING
 
 

@@ -15,17 +15,15 @@ from pathlib import Path
 from packtool.choosing.choose import choose_documents
 from packtool.choosing.chosen import Chosen
 from packtool.choosing.documents import StoredDocuments
-from packtool.choosing.exclusions import read_exclusions
-from packtool.choosing.needs import require_choice
 from packtool.commands.corpus_rows import write_corpus
-from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job, index_names
-from packtool.commands.pack_recipe import PackRecipe, padding_id
-from packtool.commands.places import require_distinct, warn_of_scatter
-from packtool.commands.store_parts import require_whole
-from packtool.commands.whole_conversations import longest_conversation, require_fit
-from packtool.formats.known import KnownDataset, KnownRows, Lookup, known, require_alike, require_columns
+from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job
+from packtool.commands.pack_recipe import PackRecipe
+from packtool.commands.places import warn_of_scatter
+from packtool.commands.stores_to_pack import require_stores
+from packtool.commands.whole_conversations import require_fit
+from packtool.formats.known import KnownDataset, Lookup, known
 from packtool.formats.names import CATEGORY, LOSS, NUMBER, OFFSET, SEGMENT
-from packtool.formats.schema import Options, PackedManifest, StoreManifest
+from packtool.formats.schema import Options, PackedManifest
 from packtool.formats.token_store import Corpus
 from packtool.options.names import FIRST
 from packtool.options.pack import PackArguments
@@ -65,14 +63,13 @@ def pack(options: PackArguments) -> DatasetResult:
     recipe = check(options)
     recipe.warn_of_order()
     with dataset_job("pack", options, options.stores) as job, temporary_directory() as work:
-        require_distinct(job.inputs)
         corpus = Corpus(job.inputs)
-        _require_stores(recipe, [store.known for store in corpus.stores], known)
+        longest = require_stores(recipe, [store.known for store in corpus.stores], known)
         _warn_of_empty(corpus)
         record = recipe.recorded(corpus.tokenizer)
         with job.budget.arrays_for(corpus.documents, work) as arrays:
             # Before the output is opened: the key depends on it, such as on a hold-out of a number of documents.
-            chosen = _choose(job, recipe, corpus, arrays)
+            chosen = _choose(job, recipe, corpus, arrays, longest)
             key = job.key(recipe.strategy.name, record, recipe.shuffle, *chosen.options, *recipe.kept)
             with job.open_output(key) as output:
                 if output.finished:
@@ -89,53 +86,16 @@ def check(options: PackArguments) -> PackRecipe:
 
 def makes(options: PackArguments, look: Lookup) -> KnownDataset:
     """Check what is needed of the stores; return what is known of the dataset that is made of them."""
-    recipe, places = check(options), places_of(options.stores)
-    require_distinct(places)
-    stores = list(map(look, places))
-    _require_stores(recipe, stores, look)
-    strategy, lengths, filled = recipe.strategy, None, None
-    if "sequence_length" not in strategy.accepts:
-        lengths = sorted(options.buckets)
-    elif not strategy.powers:
-        lengths = filled = [options.row_length]
-    rows = KnownRows(
-        strategy=strategy.name,
-        lengths=lengths,
-        filled=filled,
-        atom_size=None if filled is None else options.atom,
-        multiple=options.multiple,
-        shuffled="atom" if options.shuffle else None,
-        holdout=options.holdout is not None or options.holdout_of is not None,
-        segments=options.segments,
-        index_only=options.index_only,
-    )
+    recipe, stores = check(options), list(map(look, places_of(options.stores)))
+    require_stores(recipe, stores, look)
     return KnownDataset(
         place=place_of(options.output),
         kind=PackedManifest,
         tokenizer=stores[0].tokenizer,
         columns=[field.name for field in recipe.kept],
         masked=any(store.masked for store in stores),
-        rows=rows,
+        rows=recipe.rows,
     )
-
-
-def _require_stores(recipe: PackRecipe, stores: Sequence[KnownDataset], look: Lookup) -> None:
-    """Require of the stores what the recipe needs, as far as it is known before their documents are read."""
-    options = recipe.options
-    for store in stores:
-        store.require_kind(StoreManifest)
-    if options.index_only:
-        index_names([store.place for store in stores], options.output)
-    require_alike(stores)
-    require_whole(stores)
-    require_columns(stores, [field.name for field in recipe.kept])
-    for key in recipe.ordered_by:
-        for store in stores:
-            store.require_kept(key.field, "--order-by", "order by other fields")
-    require_choice(options, stores, look)
-    longest_conversation(stores, recipe)
-    if stores[0].tokenizer is not None:
-        padding_id(options.pad_token, stores[0].tokenizer)
 
 
 def _warn_of_empty(corpus: Corpus) -> None:
@@ -145,15 +105,15 @@ def _warn_of_empty(corpus: Corpus) -> None:
             warn("no-documents", what, remedy=remedy, where=str(store.place))
 
 
-def _choose(job: DatasetJob, recipe: PackRecipe, corpus: Corpus, arrays: Arrays) -> Chosen:
+def _choose(job: DatasetJob, recipe: PackRecipe, corpus: Corpus, arrays: Arrays, longest: int | None) -> Chosen:
     """Choose the documents to pack, and put them in the order that is asked for.
 
     Args:
         arrays: allocates arrays as long as the corpus.
+        longest: the most tokens of a conversation; longer ones are left out. None to keep all of them.
     """
-    longest = longest_conversation([store.known for store in corpus.stores], recipe)
-    exclusions = read_exclusions(recipe.options.exclude)
-    chosen = choose_documents(corpus, recipe.options, exclusions, recipe.options.longest_row, arrays, longest)
+    row_length = recipe.options.longest_row
+    chosen = choose_documents(corpus, recipe.options, row_length=row_length, arrays=arrays, longest=longest)
     require_fit(corpus, recipe, chosen.passes)
     if not recipe.ordered_by:
         return chosen

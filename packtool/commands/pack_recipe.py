@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from packtool.choosing.choose import check_choice
 from packtool.errors import UsageError
+from packtool.formats.known import KnownRows
 from packtool.formats.schema import Options, Shuffle, TokenizerInfo
 from packtool.options.kinds import KeptField, parse_kept
 from packtool.options.names import FIRST, any_of
@@ -45,6 +46,29 @@ class PackRecipe:
         if options.shuffle:
             shuffle = Shuffle(method="atom", atom_size=options.atom_size, seed=options.seed, epoch=options.epoch)
         return cls(options, strategy, shuffle, parse_kept(options.keep), order_keys(options.order_by or ()))
+
+    @property
+    def rows(self) -> KnownRows:
+        """What is known of the rows before documents are read."""
+        options, atom_size = self.options, None
+        lengths: list[int] | None = None
+        filled: list[int] | None = None
+        if "sequence_length" not in self.strategy.accepts:
+            lengths = sorted(options.buckets)
+        elif not self.strategy.powers:
+            lengths = filled = [options.row_length]
+            atom_size = options.atom
+        return KnownRows(
+            strategy=self.strategy.name,
+            lengths=lengths,
+            filled=filled,
+            atom_size=atom_size,
+            multiple=options.multiple,
+            shuffled="atom" if options.shuffle else None,
+            holdout=options.holdout is not None or options.holdout_of is not None,
+            segments=options.segments,
+            index_only=options.index_only,
+        )
 
     @property
     def most(self) -> int | None:

@@ -37,10 +37,8 @@ def most_repeated(corpus: Corpus, most: int) -> list[RepeatedText]:
         most: number of texts to list; the first of several that are equally frequent.
 
     Raises:
-        UsageError: a store does not record hashes of texts.
+        UsageError: the stores record hashes of different contents.
     """
-    for store in corpus.stores:
-        store.require_origins()
     StoredDocuments(corpus).require_alike()
     taken = np.flatnonzero(corpus.taken())
     hashes = np.concatenate([store.origins()["hash"] for store in corpus.stores])[taken]
@@ -68,7 +66,7 @@ class _Stores:
         source = int(np.searchsorted(self._firsts, number, side="right")) - 1
         store, document = self._stores[source], number - int(self._firsts[source])
         origin = identifier = None
-        if store.has_origins:
+        if store.known.has_origins:
             origin = store.origin(document)
         if store.id_field is not None:
             identifier = store.kept(document)[store.id_field]

@@ -6,7 +6,6 @@ of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -113,7 +112,10 @@ def _require_source(options: ShuffleArguments, source: KnownDataset) -> None:
     method = shuffling.method(options.method)
     _require_kind(method, source)
     if method.source == "store":
-        _require_texts([source])
+        if source.conversations:
+            what = f"the partial shuffle cuts documents wherever a row ends, and {source.place} holds conversations"
+            remedy = "pack them, as with `packtool pack STORE --strategy bfd`: the rows come out shuffled"
+            raise UsageError("conversations-cut", what, remedy=remedy, where="--method")
         require_columns([source], [field.name for field in parse_kept(options.keep)])
     elif source.rows is not None:
         if options.index_only and not source.rows.segments:
@@ -245,12 +247,3 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
             return write_corpus(
                 job, output, corpus, [plan], strategy=strategy, options=options, order=record, kept=kept
             )
-
-
-def _require_texts(stores: Sequence[KnownDataset]) -> None:
-    """Refuse stores of conversations, which the partial shuffle would cut."""
-    for store in stores:
-        if store.conversations:
-            what = f"the partial shuffle cuts documents wherever a row ends, and {store.place} holds conversations"
-            remedy = "pack them, as with `packtool pack STORE --strategy bfd`: the rows come out shuffled"
-            raise UsageError("conversations-cut", what, remedy=remedy, where="--method")

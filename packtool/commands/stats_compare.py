@@ -38,7 +38,8 @@ def strategies_tried(options: StatsArguments) -> list[Candidate]:
         return []
     chosen = {name: getattr(options, name) for name in _OF_PLANS}
     asked = {name: value for name, value in chosen.items() if value is not None}
-    tried = candidates(without_repeats(options.compare), without_repeats(options.sequence_length), asked)
+    lengths: Any = options.sequence_length or ()  # whole numbers, since they were parsed
+    tried = candidates(options.compare, lengths, asked)
     return [replace(candidate, options=replace(candidate.options, seed=options.seed)) for candidate in tried]
 
 
@@ -73,7 +74,3 @@ def comparison_of(
             advance=progress.advance,
             engine=engine,
         )
-
-
-def without_repeats(values: Any) -> list[Any]:
-    return list(dict.fromkeys(values or ()))

@@ -14,10 +14,9 @@ import numpy.typing as npt
 
 from packtool.choosing.choose import choose_documents
 from packtool.choosing.documents import StoredDocuments
-from packtool.choosing.exclusions import Exclusions, read_exclusions
-from packtool.commands.places import require_distinct
+from packtool.choosing.exclusions import Exclusions
 from packtool.commands.ranked_documents import longest, most_repeated
-from packtool.commands.stats_compare import CHOOSING, comparison_of, without_repeats
+from packtool.commands.stats_compare import CHOOSING, comparison_of
 from packtool.commands.whole_conversations import KEEPING, cut_by
 from packtool.engines import Engine
 from packtool.formats.made_by import tokenizer_named
@@ -54,11 +53,8 @@ def store_report(
 
     Args:
         before: the command that makes the store.
-        exclusions: what `--exclude` names; None to read it here.
+        exclusions: what `--exclude` names, where it was read before.
     """
-    if exclusions is None:
-        exclusions = read_exclusions(options.exclude)
-    require_distinct(places)
     recorded = Recorded.of(places)
     corpus = Corpus(places)
     known: Counter[str] = Counter()
@@ -125,7 +121,7 @@ def _conversations(corpus: Corpus, options: StatsArguments, tried: Sequence[Cand
 def _keeping_whole(tried: Sequence[Candidate], options: StatsArguments) -> list[Candidate]:
     """Leave out strategies that cut documents which fit a row, since `pack` does not do that to conversations."""
     for candidate in tried:
-        if candidate.strategy.name not in KEEPING and candidate.strategy.name in without_repeats(options.compare):
+        if candidate.strategy.name not in KEEPING and candidate.strategy.name in (options.compare or ()):
             raise cut_by(candidate.strategy, "these are conversations", "--compare")
     return [candidate for candidate in tried if candidate.strategy.name in KEEPING]
 
@@ -181,7 +177,7 @@ def _firsts(corpus: Corpus) -> npt.NDArray[np.bool_] | None:
     """Mark the documents that are the first with their text; None without hashes of one kind."""
     first = corpus.stores[0]
     for store in corpus.stores:
-        if not store.has_origins or store.hashed != first.hashed:
+        if not store.known.has_origins or store.known.hashed != first.known.hashed:
             return None
     hashes = corpus.of_documents(np.concatenate([store.origins()["hash"] for store in corpus.stores]))
     return first_of_each(lambda: iter([(hashes, np.arange(len(hashes)))]), len(hashes))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.commands.count_rows import rows_without_target, source_mix
-from packtool.commands.dataset_job import DatasetJob, DatasetResult, index_names, with_documents
+from packtool.commands.dataset_job import DatasetJob, DatasetResult, with_documents
 from packtool.commands.document_origins import stores_of
 from packtool.formats import manifest as manifests
 from packtool.formats.names import BATCHES, LENGTHS, REPORT
@@ -33,7 +33,7 @@ from packtool.report.types import PackedReport
 from packtool.support.version import __version__
 from packtool.writing.shards import Shards, write_shards
 from packtool.writing.stored_plan import StoredPlan, stored_plans, stored_shuffles
-from packtool.writing.stored_tokens import store_places
+from packtool.writing.stored_tokens import name_for, store_places
 from packtool.writing.unit_source import PackedSource
 
 
@@ -58,7 +58,8 @@ def write_rows(
         index_of = stores_of(dataset, job.stores)
         if not dataset.has_segments:
             raise no_segments(dataset.place)
-        index_names(index_of, job.options.output)
+        for store in index_of:
+            name_for(store, str(job.options.output))  # raises what naming them in the manifest would
     key = job.key(record)
     with job.open_output(key) as output:
         if output.preview:
@@ -126,7 +127,7 @@ def _write(
     report = _report(dataset, manifest, plans, tallies, mix, moved=order is not None)
     stores = None
     if index_of is not None:
-        stores = index_names(index_of, output.place)
+        stores = [name_for(store, str(output.place)) for store in index_of]
     manifest = msgspec.structs.replace(
         manifest,
         lengths=_array(output, LENGTHS, lengths),

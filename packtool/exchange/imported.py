@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from packtool.engines import Threads
 from packtool.errors import DataError
-from packtool.exchange.model import Format, ReadDocuments, ReadOptions
+from packtool.exchange.model import Format, ReadDocuments, ReadOptions, damaged
 from packtool.formats.schema import TokenizerInfo
 from packtool.formats.token_store import write_loss, write_shard
 from packtool.outputs.output import Output
@@ -65,7 +65,7 @@ def files_of(path: Path, chosen: Format) -> list[Path]:
     """List the files of an input: itself; or, in a directory, the files in its index, or with names of the format.
 
     Raises:
-        DataError: there are no such files.
+        DataError: there are no such files; the index names one twice.
     """
     if path.is_file():
         return [path]
@@ -73,6 +73,8 @@ def files_of(path: Path, chosen: Format) -> list[Path]:
         raise DataError("missing-input", "no such file or directory", remedy="check the path", where=str(path))
     named = chosen.inside(path) if chosen.inside is not None else None
     if named is not None:
+        if len(set(named)) < len(named):
+            raise damaged(path, "its index names a file twice, perhaps in place of another")
         return named
     files = sorted(file for file in path.glob(chosen.files) if file.is_file())
     if not files:

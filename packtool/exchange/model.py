@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -92,20 +92,14 @@ class Part:
     first_token: int  # tokens before it
 
 
-class Holdable(Protocol):
-    """What decides whether a format can hold some contents, as `Contents` has it."""
+@dataclass(frozen=True)
+class Holdable:
+    """What decides whether a format can hold some contents, before they are opened."""
 
-    @property
-    def vocab_size(self) -> int: ...
-
-    @property
-    def row_lengths(self) -> Sequence[int]: ...
-
-    @property
-    def multiple(self) -> int: ...
-
-    @property
-    def masked(self) -> int | bool | None: ...
+    vocab_size: int  # every id is below it
+    row_lengths: Sequence[int]  # distinct row lengths, ascending; empty for documents, and where they are not known
+    multiple: int  # documents begin at multiples of this many tokens in its rows
+    masked: bool  # whether they say which tokens train
 
 
 @dataclass(frozen=True)

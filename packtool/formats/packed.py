@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Protocol
@@ -110,7 +110,7 @@ class PackedBucket:
         self._unchanged = unchanged
         self.shards = open_arrays(self.place, held, dtype, keep, unchanged)  # (rows, sequence_length) of each; or empty
         self.first_rows = offsets_of(np.array([shard.rows for shard in entry.shards], np.int64))
-        self.loss: PackedBucket | None = None  # loss of the rows, 1 for tokens that train; None if all train
+        self.loss: PackedBucket | None = None
         """The loss of the tokens, read like tokens of a bucket of its own; None where all of them train."""
         if has_loss:
             self.loss = PackedBucket(
@@ -120,8 +120,11 @@ class PackedBucket:
         self._tables: Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        made = (self._dataset, self.entry, self.dtype, self._lengths, self._keep, self._column, False)
-        return PackedBucket, (*made, self.index_only, self._unchanged), {"gather": self.gather, "loss": self.loss}
+        make = partial(
+            PackedBucket, column=self._column, keep=self._keep, index_only=self.index_only, unchanged=self._unchanged
+        )
+        given = self._dataset, self.entry, self.dtype, self._lengths
+        return make, given, {"gather": self.gather, "loss": self.loss}
 
     @property
     def has_segments(self) -> bool:

@@ -198,16 +198,6 @@ class TokenStore:
             self._origins[shard] = opened
         return opened.array
 
-    @property
-    def hashed(self) -> str:
-        """The kind of contents that the hashes of its documents are of: texts, or ids."""
-        return self.known.hashed
-
-    @property
-    def has_origins(self) -> bool:
-        """Whether it records where its documents came from."""
-        return self.known.has_origins
-
     def origin(self, number: int) -> str:
         """Return `file:record` of one document."""
         file, record = self.file_and_record(number)
@@ -221,17 +211,13 @@ class TokenStore:
 
     def name_of(self, number: int) -> str:
         """Name one document as messages do: by its file and record, where they are known."""
-        if self.has_origins:
+        if self.known.has_origins:
             return self.origin(number)
         return f"{self.place}, document {number}"
 
-    def require_origins(self) -> None:
-        """Raise a UsageError unless it records where its documents came from."""
-        self.known.require_origins()
-
     def _origins_of(self, shard: TokenShard) -> MappedFile:
         if shard.documents is None:
-            self.require_origins()
+            self.known.require_origins()
         assert shard.documents is not None
         return MappedFile.opened(self.place, shard.documents, ORIGIN)
 
@@ -255,10 +241,6 @@ class TokenStore:
     def kept_fields(self) -> Sequence[str]:
         """The fields that were kept with the tokens."""
         return self.known.columns or ()
-
-    def require_kept(self, name: str, where: str, remedy: str, also: Sequence[str] = ()) -> None:
-        """Raise a UsageError unless a field was kept with the tokens."""
-        self.known.require_kept(name, where, remedy, also)
 
     def column(self, name: str) -> Any:
         """Return a field that was kept with the tokens: a `pyarrow.ChunkedArray` of strings, one a document."""

@@ -71,9 +71,7 @@ class BatchField(NamedTuple):
     dtype: type[np.generic]  # of its values
     shape: Literal["tokens", "bounds", "number"]  # (rows, T); (sequences + 1); one number
     needs: Literal["tokens", "targets", "sequences", "multiples"]  # what it depends on
-    default: bool = (
-        True  # whether a batch has it by default; if it needs multiples, only where documents begin at these
-    )
+    default: bool = True  # a batch has it by default; if it needs multiples, only where documents begin at these
 
 
 KNOWN: Mapping[str, BatchField] = {

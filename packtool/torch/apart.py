@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
@@ -20,14 +20,10 @@ from torch import Tensor, nn
 from packtool.errors import UsageError
 from packtool.reading.batch import IGNORED
 
-PAIRS = 8
-"""The first places of at most so many documents are compared, spread over the batch."""
-PLACES = 8
-"""At most so many first places of a document are compared, and its last one; and so many before a row's first change.
-
-So the numbers that are kept are few, however large batch and model are."""
-TIMES_NOISE = 10
-"""A change that means something is larger than so many times the noise."""
+# Few numbers are kept, however large batch and model are.
+_DOCUMENTS = 8  # that are compared at most, spread over the batch
+_PLACES = 8  # first places of a document that are compared, beside its last; and places before a row's first change
+_TIMES_NOISE = 10  # a change that means something is larger than so many times the noise
 
 
 class _Places(NamedTuple):
@@ -48,7 +44,6 @@ class _Numbers(NamedTuple):
 class _Call(NamedTuple):
     """What a module was given and gave, in one of its calls."""
 
-    kind: str
     rounds: bool  # it has experts, which get other numbers of tokens, so that their sums may be rounded otherwise
     given: list[_Numbers]
     gave: _Numbers
@@ -62,13 +57,12 @@ def check_apart(model: Callable[..., Any], batch: Mapping[str, Any], **options: 
     """Raise an error if documents of a row see each other in a causal model.
 
     The model is called twice: with the batch, and with other tokens in every other document, whose first half and last
-    token stay. What it computes for the documents between must not change. What it computes before the first of these
-    tokens is the control: it changes by noise alone, as where experts get other numbers of tokens. Where a change is
-    found, the batch as it is goes through the model once more: what differs then is noise of the kernels.
+    token stay. What it computes for the documents between must not change by more than noise: what changes before the
+    first of these tokens, and where a third call, with the batch as it is, differs from the first.
 
-    The model is called as it trains: on the whole batch, in the mode that it is in, without gradients, with the same
-    random numbers each time. Mode, buffers and random numbers are afterwards as they were. What is compiled is called
-    as it was before. In `torch.distributed` call it on all ranks at the same step: they agree.
+    The model is called as it trains, in the mode that it is in, but without gradients, uncompiled, and with the same
+    random numbers each time. Buffers and random numbers are afterwards as they were. In `torch.distributed` call it on
+    all ranks at the same step: they agree.
 
     Args:
         model: also wrapped, sharded or compiled; or a function that returns logits, (rows, T, …).
@@ -107,7 +101,7 @@ def check_apart(model: Callable[..., Any], batch: Mapping[str, Any], **options: 
             mixing = [key for key in mixing if not _is_noise(first[key], other[key], again.get(key))]
     if not _on_any_rank(bool(mixing), device):
         return True
-    raise _mixed(inner, mixing[0] if mixing else None, first)
+    raise _mixed(inner, [name for name, _ in mixing])
 
 
 def begins(batch: Mapping[str, Any]) -> Tensor:
@@ -158,17 +152,17 @@ def _places(batch: Mapping[str, Any]) -> _Places | None:
                 middle = None
             elif middle is not None:
                 changed.append(begin_of_row + torch.arange(middle, first - 1))
-                after.append(begin_of_row + torch.tensor([*range(first, min(first + PLACES, end - 1)), end - 1]))
+                after.append(begin_of_row + torch.tensor([*range(first, min(first + _PLACES, end - 1)), end - 1]))
                 first_middle, middle = first_middle or middle, None
             elif end - first > 2:
                 middle = (first + end) // 2
         if first_middle is not None:
-            before.append(begin_of_row + torch.arange(max(0, first_middle - PLACES), first_middle))
+            before.append(begin_of_row + torch.arange(max(0, first_middle - _PLACES), first_middle))
     if not changed:
         return None
-    spread = torch.linspace(0, len(after) - 1, PAIRS).round().int().unique()
+    spread = torch.linspace(0, len(after) - 1, _DOCUMENTS).round().int().unique()
     compared = [after[number] for number in spread.tolist()]
-    return _Places(torch.cat(changed), torch.cat(before[:PAIRS]), torch.cat(compared))
+    return _Places(torch.cat(changed), torch.cat(before[:_DOCUMENTS]), torch.cat(compared))
 
 
 def _other_tokens(ids: Tensor, places: _Places) -> Tensor:
@@ -230,14 +224,14 @@ def _calls(model: Any, inner: Any, inputs: Mapping[str, Any], places: _Places) -
     calls: Calls = {}
 
     def hook(name: str, rounds: bool) -> Callable[..., None]:
-        def see(module: nn.Module, args: Any, kwargs: Any, out: Any) -> None:
+        def see(_: nn.Module, args: Any, kwargs: Any, out: Any) -> None:
             gave = _numbers(out, ids, places)
             if gave is None:
                 return
             inputs = [_numbers(value, ids, places) for value in (*args, *kwargs.values())]
             number = sum(name == known for known, _ in calls)
             given = [numbers for numbers in inputs if numbers is not None]
-            calls[name, number] = _Call(_name_of(module), rounds, given, gave)
+            calls[name, number] = _Call(rounds, given, gave)
 
         return see
 
@@ -253,7 +247,7 @@ def _calls(model: Any, inner: Any, inputs: Mapping[str, Any], places: _Places) -
     if gave is None:
         what, remedy = "it gives no logits of shape (rows, T, …)", "give a function that returns them"
         raise UsageError("bad-option", what, remedy=remedy, where=_name_of(inner))
-    calls["", 0] = _Call(_name_of(inner), True, [], gave)
+    calls["", 0] = _Call(True, [], gave)
     return calls
 
 
@@ -316,22 +310,22 @@ def _mixing(first: Calls, other: Calls) -> list[tuple[str, int]]:
             noise = max(noise, *_changes(one, two))
         # Without experts the same numbers give the same: then every change means something, however small.
         least = 2 * torch.finfo(call.gave.after.dtype).eps if call.rounds or noise else 0.0
-        if change > TIMES_NOISE * noise + least:
+        if change > _TIMES_NOISE * noise + least:
             found.append(key)
     return found
 
 
-def _mixed(inner: Any, key: tuple[str, int] | None, calls: Calls) -> UsageError:
-    """Return the error that names a call and all ways out, since the name doesn't tell which of them helps.
+def _mixed(inner: Any, names: Sequence[str]) -> UsageError:
+    """Return the error that names a module and all ways out, since the name doesn't tell which of them helps.
 
     Args:
-        key: the call; None if it is on another rank.
+        names: of the modules that mix, the innermost first; none if they are on another rank.
     """
     by = ""
-    if key is None:
+    if not names:
         by = ", on another rank"
-    elif key[0]:
-        by = f", by {key[0]} ({calls[key].kind})"
+    elif names[0]:  # the model itself has none
+        by = f", by {names[0]} ({_name_of(inner.get_submodule(names[0]))})"
     remedy = (
         "give the model position_ids, use_cache=False and no attention_mask, for FlashAttention also "
         "with_cu_seq_lens(batch), for kernels of other layers flat(batch) (PackedTrainer: flat=True); or pack with "
@@ -345,7 +339,7 @@ def _is_noise(first: _Call, other: _Call, again: _Call | None) -> bool:
     """Return whether the same batch, given again, changes what a call gives about as much as other tokens do."""
     if again is None:
         return True
-    return _changes(first.gave, other.gave)[1] <= TIMES_NOISE * max(_changes(first.gave, again.gave))
+    return _changes(first.gave, other.gave)[1] <= _TIMES_NOISE * max(_changes(first.gave, again.gave))
 
 
 def _changes(one: _Numbers, two: _Numbers) -> tuple[float, float]:

@@ -72,8 +72,7 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
         self._unchecked = CHECKED if check else 0  # batches in which rows of two documents are looked for
         self._valid: Any = None  # what is validated on
         self._sums: dict[bool, Any] = {}  # while training or validating: (sources, 2), summed losses and targets
-        several = self.eval_dataset if isinstance(self.eval_dataset, dict) else {"": self.eval_dataset}
-        for valid in several.values():
+        for valid in self._validations():
             _require_suited(valid, "eval_dataset")
 
     @property
@@ -104,11 +103,16 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
         if isinstance(resume_from_checkpoint, str | Path):
             self.loader.load_state_dict(_place_in(Path(resume_from_checkpoint)))
             self._random_from = str(resume_from_checkpoint)
-        several = self.eval_dataset if isinstance(self.eval_dataset, dict) else {"": self.eval_dataset}
-        for valid in several.values():
+        for valid in self._validations():
             if isinstance(valid, ValidationLoader):
                 valid.warn_of_trained(self.loader)
         return super().train(resume_from_checkpoint, *rest, **options)
+
+    def _validations(self) -> list[Any]:
+        """Return what is validated on, by default."""
+        if isinstance(self.eval_dataset, dict):
+            return list(self.eval_dataset.values())
+        return [self.eval_dataset]
 
     def take_random_numbers(self) -> None:
         """Take those of the checkpoint that a run resumes from, once it has its first batch."""

@@ -13,6 +13,7 @@ from packtool.blending.blend import Blend
 from packtool.choosing.in_common import in_common
 from packtool.errors import UsageError
 from packtool.options.check import is_whole
+from packtool.places.typed import place_of
 from packtool.reading.batch import OF_TOKENS
 from packtool.reading.sources import require_one_tokenizer
 from packtool.reading.stream import blend_of
@@ -81,8 +82,6 @@ class ValidationLoader:
             self.sources = self._loaders[0].sources
         else:
             self._loaders += _opened(several, more)
-            if not isinstance(source, str | Path | Blend):
-                _require_each_once(self._loaders, list(several.sources))
             self.sources = list(several.sources)
         for loader in self._loaders:
             most = self._require_batches(loader)
@@ -172,14 +171,17 @@ class ValidationLoader:
 
 
 def _several(source: str | Path | Blend | Sequence[str | Path]) -> Blend | None:
-    """Return several datasets by their names; None for a single one."""
+    """Return several datasets by their names; None for a single one. Refuse a list that has a dataset twice."""
     if isinstance(source, str | Path | Blend):
         return blend_of(source)
-    names = [str(path) for path in source]
-    for name in names:
-        if names.count(name) > 1:
-            raise _twice(name, name)
-    return Blend({str(path): path for path in source})
+    blend = Blend({str(path): path for path in source})  # which refuses what is no path
+    places: dict[str, str | Path] = {}
+    for path in source:
+        place = place_of(path).full
+        if place in places:
+            raise _bad(f"{places[place]} and {path} are one dataset", "name it once", "source")
+        places[place] = path
+    return blend
 
 
 def _opened(blend: Blend, options: Mapping[str, Any]) -> Iterator[Loader]:
@@ -207,19 +209,6 @@ def _shape_of(batch: Mapping[str, Any]) -> torch.Size:
             tensor: torch.Tensor = batch[name]
             return tensor.shape
     raise AssertionError
-
-
-def _require_each_once(loaders: Sequence[Loader], names: Sequence[str]) -> None:
-    """Refuse a list that has a dataset by two spellings."""
-    places: dict[str, str] = {}
-    for loader, name in zip(loaders, names, strict=True):
-        other = places.setdefault(loader.sampler.stream.source(0).epoch(0).recipe.place.full, name)
-        if other != name:
-            raise _twice(other, name)
-
-
-def _twice(one: str, other: str) -> UsageError:
-    return _bad(f"{one} and {other} are one dataset", "name it once", "source")
 
 
 def _bad(what: str, remedy: str, where: str) -> UsageError:

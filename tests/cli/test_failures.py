@@ -45,7 +45,7 @@ USAGE = {
     "tokenize a --atom-size 3": "[unknown-option]: --atom-size: packtool tokenize has no such option; packtool pack "
     "and packtool shuffle have it. See packtool tokenize --help.",
     "pack store -o p -L 64": "[missing-option]: --strategy: packtool pack needs this option. Give concat, padding, ff",
-    f"{ROWS} concat -L 2,048": "[bad-option]: --sequence-length: '2,048' can't be used. Give a whole number, such as ",
+    f"{ROWS} concat -L 2,048": "[bad-option]: --sequence-length: rows have one length, not '2,048'. Give one; stats ",
     f"{ROWS} BFDD": "[unknown-strategy]: --strategy: there is no strategy 'BFDD'. Did you mean bfd (whole documents ",
     "pack --zzzz": "[unknown-option]: --zzzz: packtool pack has no such option. See packtool pack --help.",
     "-x": "[unknown-option]: -x: packtool has no such option. See packtool --help.",

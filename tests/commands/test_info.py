@@ -82,7 +82,7 @@ def test_a_tokenizer(place: Path, shell: Shell) -> None:
         packtool.tokenize("a.jsonl", "rearranged", tokenizer="model", on_error="skip", **fim)
     said = shell("info", "rearranged")
     assert "\n  rearranged  1 document (100%) to fill in the middle\n" in said
-    assert "\n  first record  read: text; not read: title\n  left out      1 rejected (1 invalid-json)\n" in said
+    assert "\n  records     read: text; not read: title\n  left out    1 rejected (1 invalid-json)\n" in said
     assert " tokens, 1 rejected (1 invalid-json)\n" in shell("stats", "rearranged")
 
 

@@ -79,7 +79,7 @@ def test_inputs_whose_names_are_lost_go_by_their_digests(tmp_path: Path, run: by
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"sha256": "1" * 64}, f"code: tokenizer sha256 is {'1' * 64}, but {'0' * 64} in"),
+        ({"sha256": "1" * 64}, f"code: its tokenizer is sha256 {'1' * 12}, but sha256 {'0' * 12} in"),
         ({"eos_id": 3, "added_tokens": {}}, "code: tokenizer eos_id is 3, but 0 in"),
         ({"vocab_size": 1 << 17}, "code: tokenizer vocab_size is 131072, but 65536 in"),
     ],

@@ -224,17 +224,40 @@ def _write_mds(path: Path, given: list[Ids], rng: random.Random) -> None:
     (path / "index.json").write_text(json.dumps({"version": 2, "shards": shards}))
 
 
+def _framed(items: list[bytes], to_a_frame: int) -> bytes:
+    """A chunk that litdata compresses by batch, as its `pack_framed_zstd` does."""
+    batches = [items[first : first + to_a_frame] for first in range(0, len(items), to_a_frame)]
+    frames = [pa.compress(b"".join(batch), "zstd", asbytes=True) for batch in batches]
+    starts = np.cumsum([0, *map(len, items)])
+    head = (
+        struct.pack("<8sHHIII", b"LDFZ01", 1, 0, len(items), to_a_frame, len(frames)) + starts.astype("<u4").tobytes()
+    )
+    at = len(head) + 24 * len(frames)
+    for number, (batch, frame) in enumerate(zip(batches, frames, strict=True)):
+        head += struct.pack("<IIQII", number * to_a_frame, len(batch), at, len(frame), sum(map(len, batch)))
+        at += len(frame)
+    return head + b"".join(frames)
+
+
 def _write_litdata(path: Path, given: list[Ids], rng: random.Random) -> None:
+    """For its loader of tokens, or compressed by batch: then each item begins with its size."""
     kind, dtype = rng.choice(
         (("no_header_tensor:20", "<u2"), ("no_header_tensor:15", "<i4"), ("no_header_numpy:5", "<u2"))
     )
+    by_batch = rng.random() < 0.5
+    config = {"compression": None, "data_format": [kind], "data_spec": None, "item_loader": "TokensLoader"}
+    if by_batch:
+        config |= {"compression": "zstd", "compression_level": "batch", "item_loader": "PyTreeLoader"}
     chunks = []
     for number, part in enumerate((given[:5], given[5:])):
-        data = _sampled([np.array(ids, dtype).tobytes() for ids in part])
+        items = [np.array(ids, dtype).tobytes() for ids in part]
+        about = {"chunk_size": len(part), "dim": None if by_batch else sum(map(len, part))}
+        if by_batch:
+            data = _framed([struct.pack("<I", len(item)) + item for item in items], rng.randint(1, 6))
+        else:
+            data = _sampled(items)
         (path / f"chunk-0-{number}.bin").write_bytes(data)
-        about = {"chunk_bytes": len(data), "chunk_size": len(part), "dim": sum(map(len, part))}
-        chunks.append({**about, "filename": f"chunk-0-{number}.bin"})
-    config = {"compression": None, "data_format": [kind], "data_spec": None, "item_loader": "TokensLoader"}
+        chunks.append({**about, "chunk_bytes": len(data), "filename": f"chunk-0-{number}.bin"})
     (path / "index.json").write_text(json.dumps({"chunks": chunks, "config": config}))
 
 

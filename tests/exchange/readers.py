@@ -201,6 +201,26 @@ def _mds_columns(shard: dict[str, Any], sample: bytes) -> Iterator[tuple[str, Id
     assert at == len(sample)
 
 
+def _frames(data: bytes) -> list[bytes]:
+    """The items of a chunk of litdata that is compressed by batch, without the size that each begins with."""
+    *kind, count, to_a_frame, frames = struct.unpack_from("<8sHHIII", data)
+    assert kind == [b"LDFZ01\0\0", 1, 0]
+    starts = struct.unpack_from(f"<{count + 1}I", data, 24)
+    end = 28 + 4 * count + 24 * frames
+    out: list[bytes] = []
+    for number in range(frames):
+        first, items, at, packed, size = struct.unpack_from("<IIQII", data, 28 + 4 * count + 24 * number)
+        assert (first, items, at) == (len(out), min(to_a_frame, count - first), end)
+        assert starts[first + items] - starts[first] == size
+        frame = pa.decompress(data[at : at + packed], size, codec="zstd", asbytes=True)
+        near = [start - starts[first] for start in starts[first : first + items + 1]]
+        out += [frame[a:b] for a, b in pairwise(near)]
+        end += packed
+    assert (end, len(out), starts[0]) == (len(data), count, 0)
+    assert all(int.from_bytes(item[:4], "little") == len(item) - 4 for item in out)
+    return [item[4:] for item in out]
+
+
 def litdata(path: Path, _: str) -> Iterator[Sequence]:
     index = json.loads((path / "index.json").read_bytes())
     kinds = {f"no_header_numpy:{number}": letter for number, letter in enumerate("bhiqBHIQ")}
@@ -209,7 +229,7 @@ def litdata(path: Path, _: str) -> Iterator[Sequence]:
     size = struct.calcsize(f"<{letter}")
     for chunk in index["chunks"]:
         data = (path / chunk["filename"]).read_bytes()
-        found = _samples(data)
+        found = _frames(data) if index["config"].get("compression_level") == "batch" else _samples(data)
         assert (chunk["chunk_size"], chunk["chunk_bytes"]) == (len(found), len(data))
         assert chunk.get("dim") in (None, sum(map(len, found)) / size)
         for sample in found:

@@ -115,17 +115,27 @@ def dataset(state: str, *files: str) -> Write:
     return write
 
 
-def mds(change: Callable[[dict[str, Any]], object]) -> Write:
-    """A shard, and an index that says something else of it."""
+def indexed(name: str, change: Callable[[dict[str, Any]], object]) -> Write:
+    """What export writes, and an index that says something else of it."""
 
     def write(path: Path) -> None:
-        packtool.export(write_store(path.parent / "given", [4, 3, 9]), path, format="mds", overwrite=True)
+        packtool.export(write_store(path.parent / "given", [4, 3, 9]), path, format=name, overwrite=True)
         (path / "manifest.json").unlink()
         index = json.loads((path / "index.json").read_bytes())
-        change(index["shards"][0])
+        change(index)
         (path / "index.json").write_text(json.dumps(index))
 
     return write
+
+
+def mds(change: Callable[[dict[str, Any]], object]) -> Write:
+    """A shard that its index says something else of."""
+    return indexed("mds", lambda index: change(index["shards"][0]))
+
+
+def litdata(**config: Any) -> Write:
+    """Chunks that are not written as their index says."""
+    return indexed("litdata", lambda index: index["config"].update(config))
 
 
 def gzipped(at: int) -> Write:
@@ -197,6 +207,9 @@ REFUSED: list[tuple[str, Write, str]] = [
     ("mds", mds(lambda shard: shard["raw_data"].update(hashes={"crc7": "0"})), "its index has a hash crc7, which is n"),
     ("mds", mds(lambda shard: shard.update(version=1)), "version 1 of mds can't be read"),
     ("mds", mds(lambda shard: shard.update(column_names=["ids"])), "has other columns than its index says"),
+    ("mds", indexed("mds", lambda index: index["shards"].extend(index["shards"])), "its index names a file twice"),
+    ("litdata", litdata(compression_level="sample"), "compressed one by one. Write it without, or compressed by batch"),
+    ("litdata", litdata(compression_level="batch"), "not a chunk of version 1 that is compressed by batch"),
 ]
 TAKEN: list[tuple[str, Write, str]] = [
     ("nanogpt --dtype uint16", saved(IDS), r'a NumPy file of int64, but dtype="uint16" is given\. Leave dtype out'),

@@ -207,8 +207,16 @@ def write_litdata_zstd(documents: list[np.ndarray], path: Path) -> None:
 
 def write_litdata_trees(documents: list[np.ndarray], path: Path) -> None:
     """As dictionaries of arrays, one of which says that all train."""
-    items = [{"text": "a", "input_ids": ids.astype(np.int32), "labels": ids.astype(np.int64)} for ids in documents]
-    _write_litdata(path, items, item_loader=False, compression=None)
+    _write_litdata(path, _trees(documents), item_loader=False, compression=None)
+
+
+def write_litdata_batch(documents: list[np.ndarray], path: Path) -> None:
+    """Compressed as it does by itself: some items to a frame."""
+    _write_litdata(path, _trees(documents), item_loader=False, compression="zstd")
+
+
+def _trees(documents: list[np.ndarray]) -> list[Any]:
+    return [{"text": "a", "input_ids": ids.astype(np.int32), "labels": ids.astype(np.int64)} for ids in documents]
 
 
 def _write_litdata(path: Path, items: list[Any], *, item_loader: bool, compression: str | None) -> None:
@@ -217,7 +225,7 @@ def _write_litdata(path: Path, items: list[Any], *, item_loader: bool, compressi
     from litdata.streaming.writer import BinaryWriter
 
     loader = TokensLoader() if item_loader else None
-    level = None if compression is None else "chunk"
+    level = "chunk" if item_loader and compression else None
     out = BinaryWriter(
         str(path), chunk_bytes=1 << 12, compression=compression, compression_level=level, item_loader=loader
     )

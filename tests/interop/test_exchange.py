@@ -75,7 +75,7 @@ def test_they_read_rows_of_several_lengths_batch_by_batch(store: Path, tmp_path:
     np.testing.assert_array_equal(found["tokens"], np.concatenate(rows))
 
 
-@pytest.mark.parametrize("name", [*IMPORTS, "mds_bytes", "litdata_zstd", "litdata_trees"])
+@pytest.mark.parametrize("name", [*IMPORTS, "mds_bytes", "litdata_zstd", "litdata_trees", "litdata_batch"])
 def test_what_they_write_is_read(store: Path, tmp_path: Path, name: str) -> None:
     tokens, lengths = documents(store)
     np.savez(tmp_path / "given.npz", tokens=tokens, lengths=lengths)

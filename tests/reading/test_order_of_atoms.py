@@ -47,6 +47,7 @@ def followed(base: Path, order: npt.NDArray[Any], atom_tokens: int, bucket: int 
 )
 @pytest.mark.parametrize("shuffled", [True, False])
 @pytest.mark.parametrize("epoch", [0, 3])
+@pytest.mark.filterwarnings("ignore:.*its rows are in this order already")
 def test_it_orders_the_atoms_of_the_rows(
     store: Path, tmp_path: Path, strategy: str, options: dict[str, Any], atom: int, shuffled: bool, epoch: int
 ) -> None:

@@ -2,15 +2,16 @@
 
 A chunk: the number of items (u4), the starts of the items and the end of the last (u4), then the items. A sequence is
 an item; the loader counts tokens, so its `block_size` is the row length. Items of its other loader are trees of arrays:
-the size of each leaf (u4), then the leaves.
+the size of each leaf (u4), then the leaves. Chunks of these may be compressed by batch: `_unframed` reads them.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 import numpy as np
@@ -33,6 +34,9 @@ _READ = {
     "no_header_tensor": {str(number): name for number, name in _TORCH.items()} | {"0": "f4", "1": "f4"},
 }
 """Types of arrays without a header, by litdata's numbers: of NumPy's types, and of PyTorch's."""
+_FRAMED = b"LDFZ01\0\0\1\0\0\0"
+"""Begin of a chunk that is compressed by batch: its name, version and flags."""
+_FRAME = np.dtype([("first", "<u4"), ("items", "<u4"), ("place", "<u8"), ("compressed", "<u4"), ("size", "<u4")])
 
 
 def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
@@ -110,12 +114,19 @@ def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
     chunk = next((chunk for chunk in index.chunks if chunk.filename == path.name), None)
     if chunk is None:
         raise damaged(path, f"{_INDEX} beside it does not name it")
-    if index.config.encryption or index.config.compression_level not in (None, "chunk"):
+    by_batch = index.config.compression_level == "batch"
+    if index.config.encryption or index.config.compression_level not in (None, "chunk", "batch"):
         what = "its items are encrypted or compressed one by one"
-        raise DataError("damaged-input", what, remedy="write it without, or compressed as a whole", where=str(path))
-    with samples.unpacked(path, index.config.compression, chunk.chunk_bytes) as file:
+        raise DataError("damaged-input", what, remedy="write it without, or compressed by batch", where=str(path))
+    if by_batch:
+        opened = _unframed(path, index.config.compression)
+    else:
+        opened = samples.unpacked(path, index.config.compression, chunk.chunk_bytes)
+    with opened as file:
         offsets = samples.offsets_in(file, path)
         known = (len(offsets) - 1, int(offsets[-1]))
+        if by_batch:
+            known = (len(offsets) - 1, path.stat().st_size)
         if known != (chunk.chunk_size, chunk.chunk_bytes):
             what = f"has {known[0]} items in {known[1]} bytes, but its index says {chunk.chunk_size}"
             raise damaged(path, f"{what} in {chunk.chunk_bytes}")
@@ -127,6 +138,36 @@ def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
             _require_tokens(chunk, leaves, int(offsets[-1] - offsets[0]), path)
         items = (_divided(item, leaves, is_tokens, path) for item in samples.samples_in(file, offsets, path))
         yield from samples.documents(items, leaves, options, path)
+
+
+def _unframed(path: Path, compression: str | None) -> BinaryIO:
+    """Open a chunk that is compressed by batch as one that is not.
+
+    Its begin; the number of items, of items to a frame, and of frames (u4); the starts of the items and the end of the
+    last, from 0 (u4); what each frame holds, and where; then the frames, which one after the other are one zstd stream.
+    """
+    with path.open("rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        file.seek(0)
+        head = file.read(24)
+        if len(head) < 24 or not head.startswith(_FRAMED):
+            raise damaged(path, "not a chunk of version 1 that is compressed by batch, as its index says")
+        items, at_most, frames = np.frombuffer(head[12:], "<u4").tolist()
+        begin = 24 + 4 * (items + 1) + _FRAME.itemsize * frames
+        if size < begin:
+            raise damaged(path, f"shorter than {items} items in {frames} frames need, which it says it has")
+        offsets = np.frombuffer(file.read(4 * (items + 1)), "<u4")
+        table = np.frombuffer(file.read(_FRAME.itemsize * frames), _FRAME)
+    firsts = np.minimum(np.arange(frames + 1, dtype=np.int64) * at_most, items)
+    places = begin + offsets_of(table["compressed"])
+    said = np.empty(frames, _FRAME)
+    said["first"], said["items"], said["size"] = firsts[:-1], np.diff(firsts), np.diff(offsets[firsts])
+    said["place"], said["compressed"] = places[:-1], table["compressed"]
+    if offsets[0] or firsts[-1] != items or places[-1] != size or (said != table).any():
+        raise damaged(path, f"its {frames} frames do not divide its {items} items and {size} bytes")
+    with samples.unpacked(path, compression, int(offsets[-1]), begin) as unpacked:
+        starts = (offsets + np.uint32(4 * (items + 2))).astype("<u4")
+        return io.BytesIO(np.uint32(items).tobytes() + starts.tobytes() + unpacked.read())
 
 
 def _leaves(config: _Config, path: Path) -> list[samples.Leaf]:

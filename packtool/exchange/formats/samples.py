@@ -46,12 +46,13 @@ class Leaf(NamedTuple):
     decode: DecodeIds | None  # None for types that hold no lists of numbers
 
 
-def unpacked(path: Path, compression: str | None, size: int | None) -> BinaryIO:
+def unpacked(path: Path, compression: str | None, size: int | None, begin: int = 0) -> BinaryIO:
     """Open a file that is compressed as a whole; its decompressed contents are held in memory.
 
     Args:
         compression: gz, bz2, br, snappy or zstd, perhaps with a level (`zstd:7`); None for a plain file.
         size: decompressed size in bytes; None if it is unknown.
+        begin: where the stream begins, of gz, bz2 and zstd.
 
     Raises:
         DataError: damaged, of another size, or compressed otherwise.
@@ -65,6 +66,7 @@ def unpacked(path: Path, compression: str | None, size: int | None) -> BinaryIO:
     try:
         if kind in _STREAMED:
             with path.open("rb") as raw:
+                raw.seek(begin)
                 data = read_whole(open_stream(raw, _STREAMED[kind]), most)
         elif kind == "br":
             with pa.CompressedInputStream(pa.OSFile(str(path)), "brotli") as stream:

@@ -235,13 +235,12 @@ def _restored(plans: Sequence[Plan], planned: Ints, lengths: Ints) -> list[Plan]
     >>> segments.document, segments.length
     (array([ 0, -1,  1]), array([3, 1, 4]))
     """
+    dropped = eos_omitted = 0
     if any(plan.dropped or plan.eos_omitted for plan in plans):
         dropped, eos_omitted = _left_out(plans, lengths)
     else:
-        dropped, eos_omitted = (
-            0,
-            sum(int(np.count_nonzero(planned[a:b] < lengths[a:b])) for a, b in blocks(len(lengths))),
-        )
+        for a, b in blocks(len(lengths)):
+            eos_omitted += int(np.count_nonzero(planned[a:b] < lengths[a:b]))
     # With several row lengths the first plan accounts for the tokens that no plan holds.
     first, *others = plans
     return [_RoundedPlan(first, lengths, dropped, eos_omitted), *(_RoundedPlan(plan, lengths, 0, 0) for plan in others)]

@@ -33,7 +33,8 @@ def test_a_strategy_is_added_as_contributing_says(tmp_path, windowed):
     copied = ["packtool", "pyproject.toml", "tests/__init__.py", "tests/examples.py", "tests/test_laws.py"]
     copy_of(tmp_path, *copied)
     (tmp_path / "packtool/planning/packing/apart.py").write_text(code, encoding="utf-8")
-    replace(tmp_path / "packtool/options/names.py", "STRATEGIES = (\n", 'STRATEGIES = (\n    "apart",\n')
+    names = "StrategyName = Literal[\n"
+    replace(tmp_path / "packtool/options/names.py", names, f'{names}    "apart",\n')
     command = ["pytest", "-v", "-p", "no:cacheprovider", "-k", "apart"]
     result = run(tmp_path, *command, "tests/test_laws.py", "packtool/planning/packing/apart.py")
     assert result.returncode == 0, result.stdout

@@ -1,23 +1,55 @@
-"""Require all parts of what `tokenize --part` divided, each once; else documents of a job that failed are lost."""
+"""What `pack` needs of token stores, as far as it is known before their documents are read.
+
+Of what `tokenize --part` divided it needs all parts, each once; else documents of a job that failed are lost.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from packtool.choosing.needs import require_choice
+from packtool.commands.pack_recipe import PackRecipe, padding_id
+from packtool.commands.places import require_distinct
+from packtool.commands.whole_conversations import longest_conversation
 from packtool.errors import UsageError
-from packtool.formats.known import KnownDataset
-from packtool.formats.schema import StorePart
+from packtool.formats.known import KnownDataset, Lookup, require_alike, require_columns
+from packtool.formats.schema import StoreManifest, StorePart
 from packtool.support.sizes import plural
+from packtool.writing.stored_tokens import name_for
 
 _NAMED = 8  # most missing parts that an error names
 
 
-def require_whole(stores: Sequence[KnownDataset]) -> None:
-    """Require that stores which are parts are all parts of what was divided, each once.
+def require_stores(recipe: PackRecipe, stores: Sequence[KnownDataset], look: Lookup) -> int | None:
+    """Require of the stores what the recipe needs.
+
+    Returns:
+        The most tokens of a conversation; longer ones are dropped. None to drop none.
 
     Raises:
-        UsageError: a part is missing or double, or parts are of two divisions.
+        UsageError: they lack something, or do not fit together.
+        DataError: a dataset that an option names is not there.
     """
+    options = recipe.options
+    require_distinct([store.place for store in stores])
+    for store in stores:
+        store.require_kind(StoreManifest)
+        if options.index_only:
+            name_for(store.place, str(options.output))
+    require_alike(stores)
+    _require_whole(stores)
+    require_columns(stores, [field.name for field in recipe.kept])
+    for key in recipe.ordered_by:
+        for store in stores:
+            store.require_kept(key.field, "--order-by", "order by other fields")
+    require_choice(options, stores, look)
+    if stores[0].tokenizer is not None:
+        padding_id(options.pad_token, stores[0].tokenizer)
+    return longest_conversation(stores, recipe)
+
+
+def _require_whole(stores: Sequence[KnownDataset]) -> None:
+    """Require that stores which are parts are all parts of what was divided, each once."""
     divisions: dict[str, dict[StorePart, KnownDataset]] = {}
     for store in stores:
         part = store.part
@@ -29,7 +61,7 @@ def require_whole(stores: Sequence[KnownDataset]) -> None:
             what = f"part {part} of the inputs, as {same.place} is: its documents would be packed twice"
             raise UsageError("parts-incomplete", what, remedy="name one of the two", where=str(store.place))
     for division in divisions.values():
-        _require_whole(division)
+        _require_one_number(division)
         if len(division) == next(iter(division)).parts:
             continue
         for other in divisions.values():
@@ -38,7 +70,7 @@ def require_whole(stores: Sequence[KnownDataset]) -> None:
         raise _missing(division)
 
 
-def _require_whole(division: dict[StorePart, KnownDataset]) -> None:
+def _require_one_number(division: dict[StorePart, KnownDataset]) -> None:
     """Require that all were divided into equally many parts."""
     by_parts: dict[int, dict[StorePart, KnownDataset]] = {}
     for part, store in division.items():
