@@ -13,6 +13,7 @@ from packtool.choosing.documents import names_of
 from packtool.commands.places import fetch_inputs, in_part, places_to_write_from
 from packtool.commands.result import CommandResult
 from packtool.engines import engine_for
+from packtool.errors import DataError
 from packtool.formats import manifest as manifests
 from packtool.formats.made_by import tokenizer_named
 from packtool.formats.names import CHOSEN
@@ -135,7 +136,12 @@ def dataset_job(
         engine_for(options.scheduler, options.workers, command, at_end=discard_runs) as engine,
     ):
         budget = Budget(memory_granted(options.memory), engine, in_order=in_part(datasets))
-        yield DatasetJob(command, datasets, Recorded.of(datasets), tokens, options, budget, clock)
+        recorded = Recorded.of(datasets)
+        try:
+            yield DatasetJob(command, datasets, recorded, tokens, options, budget, clock)
+        except DataError:
+            recorded.require_unchanged()  # tells more than an error about a file of an input that was replaced
+            raise
 
 
 def with_documents(choice: Choice | None, documents: I64 | None, output: Output) -> Choice | None:

@@ -6,7 +6,7 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,6 +20,7 @@ from packtool.formats import manifest as manifests
 from packtool.formats.names import UNFINISHED
 from packtool.formats.schema import InputEntry, listed_files
 from packtool.formats.token_store import Corpus
+from packtool.formats.unchanged import Unchanged
 from packtool.options.shared import MovingRows
 from packtool.places.cached import Cache, CachedPlace, fetch_all
 from packtool.places.local import LocalPlace
@@ -64,12 +65,18 @@ def places_to_read(given: Typed | Sequence[Typed]) -> Iterator[list[Place]]:
 
     Args:
         given: what the user typed: one or several.
+
+    Raises:
+        DataError: one was replaced during the block.
     """
     places = places_of(given)
-    if not any(isinstance(place, StorePlace) for place in places):
-        yield places
-        return
-    with temporary_directory() as directory:
+    with ExitStack() as stack:
+        for place in places:
+            stack.enter_context(Unchanged.of(place))
+        if not any(isinstance(place, StorePlace) for place in places):
+            yield places
+            return
+        directory = stack.enter_context(temporary_directory())
         cache = Cache(directory, READ_BYTES)
         yield [_copied(place, cache) for place in places]
 

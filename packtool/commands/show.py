@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 Decode: TypeAlias = Callable[[list[int]], str | None]
+SHOWN = 1 << 20
+"""Most tokens that are shown, from the first on: decoded, each takes about a hundred bytes."""
 
 
 @takes(ShowArguments)
@@ -74,7 +76,10 @@ def show(options: ShowArguments) -> Row:
 def _document(store: TokenStore, options: ShowArguments) -> Row:
     """Show a document of a store with what trains of it, as a row of one segment."""
     number, others = _wanted(store, options)
-    tokens = store.document(number).tolist()
+    whole, loss = store.document(number), store.document_loss(number)
+    tokens = whole[:SHOWN].tolist()
+    if loss is not None:
+        loss = loss[:SHOWN]
     tokenizer = _tokenizer(store, options.tokenizer)
     decode = _decoder(tokenizer)
     [roles] = _roles(store, [store.place], tokenizer)
@@ -90,15 +95,15 @@ def _document(store: TokenStore, options: ShowArguments) -> Row:
         decode(tokens),
         document=number,
         start=0,
-        document_length=len(tokens),
+        document_length=len(whole),
         origin=known.origin,
         id=identifier,
-        runs=_runs(tokens, store.document_loss(number), decode),
+        runs=_runs(tokens, loss, decode),
         parts=_parts(tokens, 0, roles, store.manifest.tokenizer.eos_id, decode),
         columns=columns,
     )
     shown = place_of(options.path).shown
-    return Row(shown, number, store.documents, len(tokens), [segment], kind="document", others=others)
+    return Row(shown, number, store.documents, len(whole), [segment], kind="document", others=others)
 
 
 def _wanted(store: TokenStore, options: ShowArguments) -> tuple[int, list[int]]:
@@ -232,10 +237,10 @@ def _segments(
     origins: Origins | None,
     roles: Sequence[Mapping[int, str]],
 ) -> list[RowSegment]:
-    tokens: list[int] = bucket.tokens(row, row + 1)[0].tolist()
+    tokens: list[int] = bucket.tokens(row, row + 1)[0, :SHOWN].tolist()
     loss = None
     if bucket.loss is not None:
-        loss = bucket.loss.tokens(row, row + 1)[0]
+        loss = bucket.loss.tokens(row, row + 1)[0, :SHOWN]
     if not dataset.has_segments:
         parts = _parts(tokens, 0, roles[0], dataset.manifest.tokenizer.eos_id, decode)
         return [RowSegment("unknown", tokens, decode(tokens), runs=_runs(tokens, loss, decode), parts=parts)]
@@ -250,8 +255,10 @@ def _segments(
         segments.repeated.tolist(),
         strict=True,
     ):
+        if at == len(tokens):
+            break
         ids, new = tokens[at : at + length], slice(at + repeated, at + length)
-        at += length
+        at += len(ids)
         if document == PADDING:
             out.append(RowSegment("padding", ids, decode(ids)))
         elif document == INSERTED_EOS:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from packtool.blending.blend import names_blend
 from packtool.choosing.choose import check_choice
 from packtool.choosing.needs import require_choice
 from packtool.commands.places import places_to_read, require_distinct
-from packtool.commands.stats_compare import strategies_tried
 from packtool.commands.stats_packed import packed_report
 from packtool.engines import Engine, engine_for
 from packtool.errors import UsageError
@@ -19,13 +20,15 @@ from packtool.formats.known import KnownDataset, Lookup, known, require_alike
 from packtool.formats.names import UNFINISHED
 from packtool.formats.schema import StoreManifest
 from packtool.options.check import check_input
+from packtool.options.declare import declared
+from packtool.options.plans import PackOptions
 from packtool.options.signature import takes
 from packtool.options.stats import StatsArguments
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.places.url import as_typed, is_remote
 from packtool.report.blend_types import Report
-from packtool.report.compare import Candidate
+from packtool.report.compare import Candidate, candidates
 from packtool.report.page import page
 from packtool.support.json_text import in_utf8
 from packtool.support.temporary import discard_runs
@@ -56,7 +59,15 @@ def check(options: StatsArguments) -> list[Candidate]:
     """Check options that make no sense, alone or together; return the strategies to compare."""
     if options.html is not None:
         _check_page(Path(options.html))
-    return strategies_tried(options)
+    if options.compare is None:
+        return []
+    given: dict[str, Any] = {}
+    for name in declared(PackOptions):
+        if name not in ("sequence_length", "seed") and getattr(options, name, None) is not None:
+            given[name] = getattr(options, name)
+    lengths: Any = options.sequence_length or ()  # whole numbers, since they were parsed
+    tried = candidates(options.compare, lengths, given)
+    return [replace(candidate, options=replace(candidate.options, seed=options.seed)) for candidate in tried]
 
 
 def makes(options: StatsArguments, look: Lookup) -> None:

@@ -16,13 +16,14 @@ from packtool.choosing.choose import choose_documents
 from packtool.choosing.documents import StoredDocuments
 from packtool.choosing.exclusions import Exclusions
 from packtool.commands.ranked_documents import longest, most_repeated
-from packtool.commands.stats_compare import CHOOSING, comparison_of
 from packtool.commands.whole_conversations import KEEPING, cut_by
 from packtool.engines import Engine
 from packtool.formats.made_by import tokenizer_named
 from packtool.formats.token_store import Corpus
 from packtool.options.arguments import as_flags
 from packtool.options.check import refuse
+from packtool.options.declare import declared
+from packtool.options.documents import DocumentOptions
 from packtool.options.names import FIRST
 from packtool.options.stats import StatsArguments
 from packtool.outputs.recorded import Recorded
@@ -32,13 +33,15 @@ from packtool.planning.metrics.ratios import ratio
 from packtool.planning.plan import Ints, offsets_of
 from packtool.planning.selecting.mixture import Passes, by_pass
 from packtool.planning.selecting.subsets import first_of_each
-from packtool.report.compare import Candidate, PlannedDocuments
+from packtool.report.compare import Candidate, PlannedDocuments, compare
 from packtool.report.dataset_report import lengths_of
 from packtool.report.types import StoredSourceFigures, StoreReport
+from packtool.support.progress import Progress
 from packtool.writing.planning import loss_of
 
 NEW_STORE = "tokens"
 """The store of text files that are not tokenized yet."""
+_CHOOSING = tuple(name for name in declared(DocumentOptions) if name != "seed")
 
 
 def store_report(
@@ -74,12 +77,30 @@ def store_report(
         loss = partial(loss_of, corpus)
     counts = LengthCounts.of(lengths)
     stores = [NEW_STORE] if before else list(map(str, places))
-    command = before + shlex.join(["packtool", "pack", *stores, "-o", "packed", *as_flags(options, CHOOSING)])
+    command = before + shlex.join(["packtool", "pack", *stores, "-o", "packed", *as_flags(options, _CHOOSING)])
     listed: dict[str, Any] = {}
     if options.longest is not None:
         listed["longest"] = longest(corpus, options.longest)
     if options.most_repeated is not None:
         listed["most_repeated"] = most_repeated(corpus, options.most_repeated)
+    comparison = None
+    if tried:
+        with Progress(len(tried), "compare", unit=" plans", quiet=options.quiet) as progress:
+            comparison = compare(
+                lengths,
+                tried,
+                counts,
+                options.batch_size,
+                command=command,
+                conversations=conversations,
+                too_long=options.too_long,
+                passes=_pass_by_pass(lengths, conversations, chosen.passes),
+                chosen=None if chosen.choice is None else chosen.choice.text(),
+                loss=loss,
+                exact=options.exact,
+                advance=progress.advance,
+                engine=engine,
+            )
     report = StoreReport(
         path=" ".join(map(str, places)),
         tokenizer=corpus.tokenizer,
@@ -89,18 +110,7 @@ def store_report(
         sources=_stored_sources(corpus, recorded, counts),
         batch_size=options.batch_size,
         lengths=lengths_of(counts),
-        comparison=comparison_of(
-            lengths,
-            counts,
-            tried,
-            command,
-            options,
-            engine,
-            conversations,
-            _pass_by_pass(lengths, conversations, chosen.passes),
-            None if chosen.choice is None else chosen.choice.text(),
-            loss,
-        ),
+        comparison=comparison,
         **listed,
     )
     recorded.require_unchanged()

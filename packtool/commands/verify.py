@@ -105,7 +105,8 @@ def verify(options: VerifyArguments) -> VerifyResult:
             for where, file in files:
                 problem = where.problem(file)
                 if problem:
-                    problems.append(_of_dataset(problem))
+                    with _collecting(problems):
+                        raise problem
                 bar.advance(file.bytes)
         tokens = 0
         if not problems:
@@ -140,14 +141,9 @@ def _collecting(problems: list[PacktoolError]) -> Iterator[None]:
     try:
         yield
     except DataError as problem:
-        problems.append(_of_dataset(problem))
-
-
-def _of_dataset(problem: DataError) -> DataError:
-    """Return a problem of the dataset; raise that of a store that does not answer, which every file would wait for."""
-    if problem.code in ("store-unreachable", "store-denied"):
-        raise problem
-    return problem
+        if problem.code in ("store-unreachable", "store-denied"):
+            raise  # every file would wait for a store that does not answer
+        problems.append(problem)
 
 
 def _check_store(place: Place, problems: list[PacktoolError]) -> int:

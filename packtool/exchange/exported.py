@@ -47,103 +47,74 @@ def contents_of(
     """
     if isinstance(manifests.read(places[0]), PackedManifest):
         return _rows(open_packed(places[0], stores))
-    return _documents(_Stored(Corpus(places).stores), documents)
+    return _documents(Corpus(places), documents)
 
 
-class _Stored:
-    """The documents of token stores, one store after the other, numbered through.
+class _Shards:
+    """The shards of token stores, one store after the other.
 
     Attributes:
-        shards, offsets: of all stores.
+        offsets: of all shards.
         first_documents: the first document of each shard, and one after the last.
     """
 
     def __init__(self, stores: Sequence[TokenStore]) -> None:
-        self.stores = stores
-        self.shards = joined_contents([store.shards for store in stores])
+        self._stores = stores
         self.offsets = joined_contents([store.offsets for store in stores])
-        self.firsts = offsets_of(np.array([store.documents for store in stores], np.int64))
+        firsts = offsets_of(np.array([store.documents for store in stores], np.int64))
         begins, shards = [], []
         for number, store in enumerate(stores):
-            begins.append(store.first_documents[:-1] + self.firsts[number])
+            begins.append(store.first_documents[:-1] + firsts[number])
             shards.append(len(store.shards))
-        self.first_documents = np.append(np.concatenate(begins), self.firsts[-1])
+        self.first_documents = np.append(np.concatenate(begins), firsts[-1])
         self._shards_before = offsets_of(np.array(shards, np.int64))
-
-    @property
-    def has_loss(self) -> bool:
-        """Whether any store has a loss; all tokens of the other stores train."""
-        return any(store.loss is not None for store in self.stores)
-
-    def lengths(self) -> I64:
-        """Return the length of each document."""
-        return np.concatenate([store.lengths() for store in self.stores]).astype(np.int64)
-
-    def trained(self, chosen: Sequence[I64] | None) -> int:
-        """Count the tokens that train, in all documents or in the documents that were chosen from each store."""
-        trained = 0
-        for number, store in enumerate(self.stores):
-            trained += store.trained(None if chosen is None else chosen[number])
-        return trained
-
-    def numbers(self, chosen: Sequence[I64]) -> I64:
-        """Return the numbers, in all stores, of documents that are numbered in their own."""
-        return np.concatenate([documents + self.firsts[number] for number, documents in enumerate(chosen)])
 
     def loss(self, shard: int, first: int, last: int) -> npt.NDArray[np.uint8]:
         """Return the loss of some tokens of a shard: 1 for tokens that train, 0 for others."""
         number = int(np.searchsorted(self._shards_before, shard, side="right")) - 1
-        masks = self.stores[number].loss
+        masks = self._stores[number].loss
         if masks is None:
             return np.ones(last - first, np.uint8)
         found: npt.NDArray[np.uint8] = masks[shard - int(self._shards_before[number])][first:last]
         return found
 
-    def files(self) -> Iterator[MappedFile]:
-        """Yield every file that the documents are read from."""
-        for store in self.stores:
-            yield from store.files()
 
-
-def _documents(stored: _Stored, chosen: Sequence[I64] | None) -> Contents:
+def _documents(corpus: Corpus, chosen: Sequence[I64] | None) -> Contents:
     """Export all documents, a part for each shard, or some in the order given, a part for each `PART_TOKENS`."""
-    numbers: I64 | None = None
+    stored, every = _Shards(corpus.stores), np.empty(0, np.int64)
     if chosen is None:
         sizes = [(len(offsets) - 1, int(offsets[-1])) for offsets in stored.offsets]
     else:
-        numbers = stored.numbers(chosen)
-        every = stored.lengths()[numbers]
+        corpus.choose(chosen)
+        every = corpus.lengths().astype(np.int64)
         sizes = _sizes_of_parts(every)
 
     def lengths(part: Part) -> I64:
-        if numbers is None:
+        if chosen is None:
             return np.diff(stored.offsets[part.number]).astype(np.int64)
         return every[part.first_sequence : part.first_sequence + part.sequences]
 
     def blocks(part: Part) -> Iterator[SequenceBlock]:
-        documents = np.arange(part.first_sequence, part.first_sequence + part.sequences)
-        if numbers is not None:
-            documents = numbers[documents]
+        documents = corpus.stored(np.arange(part.first_sequence, part.first_sequence + part.sequences))
         sizes = lengths(part)
         for first, last in groups(offsets_of(sizes), BLOCK_TOKENS):
             stretches = list(_stretches(stored, documents[first:last]))
-            tokens = _concatenated([stored.shards[shard][a:b] for shard, a, b in stretches])
+            tokens = _concatenated([corpus.shards[shard][a:b] for shard, a, b in stretches])
             loss = None
-            if stored.has_loss:
+            if corpus.has_loss:
                 loss = _concatenated([stored.loss(*stretch) for stretch in stretches])
             yield SequenceBlock(tokens, sizes[first:last], loss=loss)
 
-    store = stored.stores[0]
     parts = _parts(sizes)
     masked = None
-    if stored.has_loss:
-        masked = sum(part.tokens for part in parts) - stored.trained(chosen)
+    if corpus.has_loss:
+        masked = sum(part.tokens for part in parts) - sum(corpus.trained())
     return Contents(
-        name=", ".join(store.place.name for store in stored.stores),
+        name=", ".join(store.place.name for store in corpus.stores),
         kind="documents",
-        dtype=store.dtype,
-        vocab_size=store.manifest.tokenizer.vocab_size,
-        eos_id=store.manifest.tokenizer.eos_id,
+        dtype=corpus.dtype,
+        vocab_size=corpus.tokenizer.vocab_size,
+        eos_id=corpus.tokenizer.eos_id,
         row_lengths=[],
         parts=parts,
         bounded=True,
@@ -153,9 +124,9 @@ def _documents(stored: _Stored, chosen: Sequence[I64] | None) -> Contents:
         lengths=lengths,
         blocks=blocks,
         bounds=lambda part: iter([(lengths(part), None)]),
-        files=stored.files,
+        files=corpus.files,
         masked=masked,
-        columns=list(dict.fromkeys(name for store in stored.stores for name in store.kept_fields)),
+        columns=list(dict.fromkeys(name for store in corpus.stores for name in store.kept_fields)),
     )
 
 
@@ -170,7 +141,7 @@ def _sizes_of_parts(lengths: I64) -> list[tuple[int, int]]:
     return list(zip(np.diff(cuts).tolist(), tokens.tolist(), strict=True))
 
 
-def _stretches(stored: _Stored, documents: I64) -> Iterator[tuple[int, int, int]]:
+def _stretches(stored: _Shards, documents: I64) -> Iterator[tuple[int, int, int]]:
     """Yield shard, begin and end of the documents' tokens; documents that lie side by side are merged."""
     shard = np.searchsorted(stored.first_documents, documents, side="right") - 1
     breaks = 1 + np.flatnonzero((np.diff(documents) != 1) | (np.diff(shard) != 0))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
-from packtool.report.types import FORMAT, SCHEMA_VERSION, MeasuredReport, StoreReport
+from packtool.report.types import FORMAT, SCHEMA_VERSION, MeasuredReport, StoreReport, WithPage
 from packtool.support.version import __version__
 
 
@@ -89,7 +88,7 @@ class WeightPoint(msgspec.Struct, frozen=True, kw_only=True):
     shares: list[float]
 
 
-class BlendReport(msgspec.Struct, frozen=True, kw_only=True):
+class BlendReport(msgspec.Struct, WithPage, frozen=True, kw_only=True):
     """The report of `stats` on a blend.
 
     Attributes:
@@ -126,11 +125,6 @@ class BlendReport(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         names = ", ".join(source.name for source in self.sources)
         return f"<BlendReport: {self.path}, {self.samples:,} {self.unit} of {names}>"
-
-    def _repr_html_(self) -> str:
-        """Show the page of the report in a notebook."""
-        page: Any = import_module("packtool.report.page")  # which is made of these types
-        return str(page.framed(self))
 
 
 Report: TypeAlias = MeasuredReport | StoreReport | BlendReport

@@ -129,8 +129,6 @@ def lines(
     *,
     x_label: str,
     y_label: str,
-    x_write: Callable[[float], str] = short,
-    y_write: Callable[[float], str] = tick_percent,
     top: float | None = None,
     marks: Sequence[tuple[float, str]] = (),
 ) -> str:
@@ -145,8 +143,8 @@ def lines(
     x, y = horizontal(min(xs), max(xs)), vertical(0, highest)
     parts = [
         frame(
-            Axis(x, round_ticks(min(xs), max(xs)), x_label, x_write),
-            Axis(y, round_ticks(0, highest, 4), y_label, y_write),
+            Axis(x, round_ticks(min(xs), max(xs)), x_label, short),
+            Axis(y, round_ticks(0, highest, 4), y_label, tick_percent),
         )
     ]
     for line in series:
@@ -341,9 +339,9 @@ def horizontal(low: float, high: float, bend: Callable[[float], float] = float) 
     return Scale(low, high, LEFT, WIDTH - RIGHT, bend)
 
 
-def vertical(low: float, high: float, bend: Callable[[float], float] = float) -> Scale:
+def vertical(low: float, high: float) -> Scale:
     """Make a scale from bottom to top."""
-    return Scale(low, high, HEIGHT - BOTTOM, TOP, bend)
+    return Scale(low, high, HEIGHT - BOTTOM, TOP)
 
 
 def round_ticks(low: float, high: float, about: int = 5) -> list[float]:

@@ -24,13 +24,14 @@ from packtool.engines import Engine, Worker
 from packtool.errors import UsageError
 from packtool.options.names import FIRST
 from packtool.options.shared import DEFAULT_SEED
+from packtool.planning import packing
 from packtool.planning.document_loss import DocumentLoss
 from packtool.planning.metrics.ledger import ChosenText, balance
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.ratios import ratio
 from packtool.planning.metrics.summary import measure_rows
 from packtool.planning.metrics.tally import Tally
-from packtool.planning.packing import STRATEGIES, PackOptions, Strategy, check, meant_strategy, plan_corpus
+from packtool.planning.packing import STRATEGIES, PackOptions, Strategy, check, plan_corpus
 from packtool.planning.packing.strategy import mixes
 from packtool.planning.packing.untrained import text_beyond
 from packtool.planning.plan import I64, Ints, Mask, Plan, Segments, distinct
@@ -98,7 +99,7 @@ def candidates(
     >>> [(each.strategy.name, each.options.sequence_length, each.options.extra_capacity) for each in tried]
     [('concat', 64, 50), ('concat', 128, 50), ('bfd-extra', 64, 5), ('bfd-extra', 128, 5)]
     """
-    chosen = [STRATEGIES[name] for name in _known(names)]
+    chosen = _known(names)
     given = options or {}
     for option in given:
         if not any(strategy.takes(option) for strategy in chosen):
@@ -112,20 +113,11 @@ def candidates(
     return tried
 
 
-def _known(names: Sequence[str]) -> list[str]:
+def _known(names: Sequence[str]) -> list[Strategy]:
     """Return the strategies that are named, each once; all of them where that is asked for."""
     if ALL in names:
-        return list(STRATEGIES)
-    for name in names:
-        if name not in STRATEGIES:
-            summaries = {strategy.name: strategy.summary for strategy in STRATEGIES.values()}
-            raise UsageError(
-                "unknown-strategy",
-                f"there is no strategy {name!r}",
-                remedy=meant_strategy(name, {**summaries, ALL: "each"}),
-                where="--compare",
-            )
-    return list(dict.fromkeys(names))
+        return list(STRATEGIES.values())
+    return [packing.strategy(name, "--compare", all="each") for name in dict.fromkeys(names)]
 
 
 def _of_strategy(strategy: Strategy, sequence_lengths: Sequence[int], given: Mapping[str, Any]) -> list[Candidate]:

@@ -87,7 +87,7 @@ class Row:
         row: its number in the bucket; of the document, in the store.
         rows: in the bucket; documents in the store.
         sequence_length: its tokens.
-        segments: in order.
+        segments: in order; those of the first 1,048,576 tokens, where it has more.
         missing_stores: names of the packed stores; with them, files and lines would be known.
         kind: ``row`` or ``document``.
         others: numbers of the other documents that were asked for: they have the same id, or came from the same line.

@@ -421,7 +421,17 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
         return f"<{type(self).__name__}: {self.strategy}, {rows} of {lengths} tokens{padding}>"
 
 
-class MeasuredReport(PackedReport, frozen=True, kw_only=True):
+class WithPage:
+    """A report that a notebook shows as its page."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        page: Any = import_module("packtool.report.page")  # which is made of these types
+        return str(page.framed(self))
+
+
+class MeasuredReport(PackedReport, WithPage, frozen=True, kw_only=True):
     """The report of `stats` on a packed dataset: its own report, recounted, and more.
 
     Attributes:
@@ -444,13 +454,8 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
     mixing: list[PairDistances]
     sample_rows: list[SampleRow] = msgspec.field(name="pictured")
 
-    def _repr_html_(self) -> str:
-        """Show the page of the report in a notebook."""
-        page: Any = import_module("packtool.report.page")  # which is made of these types
-        return str(page.framed(self))
 
-
-class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
+class StoreReport(msgspec.Struct, WithPage, frozen=True, kw_only=True):
     """The report of `stats` on one or more token stores, or on text files, which it tokenizes to a temporary store.
 
     Attributes:
@@ -493,8 +498,3 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
         held = f"{plural(self.lengths.documents, 'document')}, {plural(self.lengths.total, 'token')}"
         tried = "" if self.comparison is None else f", {plural(len(self.comparison.entries), 'plan')} compared"
         return f"<{type(self).__name__}: {self.path}, {held}{tried}>"
-
-    def _repr_html_(self) -> str:
-        """Show the page of the report in a notebook."""
-        page: Any = import_module("packtool.report.page")  # which is made of these types
-        return str(page.framed(self))

@@ -13,10 +13,11 @@ import packtool
 from packtool.commands.show import show
 from packtool.errors import UsageError
 from packtool.formats.token_store import TokenStore
+from packtool.support.sizes import plural
 from tests.making import Make
 from tests.report.printing import RECORDS, TEXTS, printed
 from tests.shell import Shell
-from tests.stores import write_store
+from tests.stores import document_loss, write_store
 from tests.text.encoding import shapes
 
 
@@ -42,6 +43,25 @@ def test_pieces_make_up_the_row(packed: Path) -> None:
     for segment in sorted(segments, key=lambda segment: (segment.document, segment.start)):
         texts[segment.document] += segment.text
     assert [text.replace("<|endoftext|>", "") for text in texts.values()] == TEXTS
+
+
+@pytest.mark.parametrize("most", [1, 7, 31, 32])
+def test_of_what_is_too_long_the_beginning_is_shown(
+    packed: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Rows, and documents of which some tokens do not train."""
+    chats = write_store(tmp_path / "chats", [40, 9], loss=document_loss)
+    whole = [show(packed, 0), show(packed, 6), *(show(path, document=0) for path in (store, chats))]
+    monkeypatch.setattr("packtool.commands.show.SHOWN", most)
+    again = [show(packed, 0), show(packed, 6), *(show(path, document=0) for path in (store, chats))]
+    for row, expected in zip(again, whole, strict=True):
+        found = [token for segment in row.segments for token in segment.tokens]
+        assert found == [token for segment in expected.segments for token in segment.tokens][:most]
+        assert row.sequence_length == expected.sequence_length
+        for segment in row.segments:
+            assert not segment.runs or [token for run in segment.runs for token in run.tokens] == segment.tokens
+        said = f"What is shown ends after {plural(most, 'token')}."
+        assert (said in printed(row)) is (most < row.sequence_length)
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [

@@ -22,7 +22,6 @@ __all__ = [
     "PackOptions",
     "Strategy",
     "check",
-    "meant_strategy",
     "plan",
     "plan_corpus",
     "require_fit",
@@ -55,32 +54,33 @@ OTHER_STRATEGIES = {
 """Names of strategies in papers and other tools, and here; with or without hyphens."""
 
 
-def strategy(name: str) -> Strategy:
+def strategy(name: str, where: str = "--strategy", **others: str) -> Strategy:
     """Look up a strategy by its name.
+
+    Args:
+        where: the option that names it.
+        others: other names that the option takes, and their meanings.
 
     Raises:
         UsageError: there is no such strategy; the message lists the names.
     """
     if name not in STRATEGIES:
-        raise UsageError(
-            "unknown-strategy",
-            f"there is no strategy {name!r}",
-            remedy=meant_strategy(name, {each.name: each.summary for each in STRATEGIES.values()}),
-            where="--strategy",
-        )
+        meanings = {each.name: each.summary for each in STRATEGIES.values()} | others
+        what, remedy = f"there is no strategy {name!r}", _meant_strategy(name, meanings)
+        raise UsageError("unknown-strategy", what, remedy=remedy, where=where)
     return STRATEGIES[name]
 
 
-def meant_strategy(word: str, meanings: Mapping[str, str]) -> str:
+def _meant_strategy(word: str, meanings: Mapping[str, str]) -> str:
     """Suggest the strategy that was meant, with its description; or list all strategies.
 
     Args:
         word: what was given.
         meanings: the strategies and what they do.
 
-    >>> meant_strategy("group_texts", {"concat": "one stream of tokens, cut"})
+    >>> _meant_strategy("group_texts", {"concat": "one stream of tokens, cut"})
     'did you mean concat (one stream of tokens, cut)?'
-    >>> meant_strategy("xyz", {"concat": "", "bfd": ""})
+    >>> _meant_strategy("xyz", {"concat": "", "bfd": ""})
     'choose one of concat, bfd'
     """
     name = word.strip().lower().replace("_", "-").replace(" ", "-")
