@@ -81,7 +81,7 @@ class ArrowFile:
             try:
                 self._validate(column)
             except self._errors as error:
-                what = f"column {field.name} is damaged: {in_words(error)}{_LOST}"
+                what = f"column {field.name} is damaged: {in_words(error)}; what follows is lost"
                 raise Fault("damaged-file", what) from None
 
     def _validate(self, column: Any) -> None:
