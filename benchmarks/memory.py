@@ -1,6 +1,6 @@
 """Memory of `pack` and `shuffle` by the number of documents: with --memory it stays, however many there are.
 
-    python -m benchmarks.memory [--documents 5e6 20e6 40e6] [--memory 256MiB] [--kinds bfd concat mixture partial again]
+    python -m benchmarks.memory [--documents 5e6 20e6 40e6] [--memory 256MiB] [--kinds bfd one-window index-only]
 
 Documents of about 40 tokens, so that lengths, plan and order are as large as they get beside the tokens. Every tenth of
 a second the memory of all processes is added up, without that which maps files: the system can take it back.
@@ -34,6 +34,9 @@ def commands(store: Path, shuffled: Path) -> dict[str, list[Any]]:
         "concat": [*concat, *rows],
         "mixture": [*concat, *rows, "--mix", f"{store.name}=1.3x", "--min-tokens", 10],
         "partial": ["shuffle", store, "--method", "partial", "--batch-size", 512, *rows],
+        "one-window": ["pack", store, "--strategy", "bfd", *rows],
+        "index-only": ["pack", store, "--strategy", "bfd", *rows, "--index-only"],
+        "first-fit-shuffle": ["pack", store, "--strategy", "first-fit-shuffle", *rows],
         "again": ["shuffle", shuffled, "--epoch", 1],
     }
 

@@ -143,7 +143,7 @@ def known_by(place: Place, manifest: Manifest) -> KnownDataset:
             kind=PackedManifest,
             tokenizer=manifest.tokenizer,
             columns=columns,
-            masked=manifest.has_loss,
+            masked=bool(manifest.ledger.masked),
             rows=rows,
         )
     return KnownDataset(place=place, kind=type(manifest), tokenizer=manifest.tokenizer)

@@ -102,18 +102,29 @@ class OnDemand(Sequence[_Content]):
 
 
 def open_all(
-    sizes: Sequence[int], open_one: Callable[[int], _Content], place: Place, keep: int | None = None
+    sizes: Sequence[int],
+    open_one: Callable[[int], _Content],
+    place: Place,
+    keep: int | None = None,
+    unchanged: Unchanged | None = None,
 ) -> Sequence[_Content]:
     """Open the arrays at a place: all now, so that errors show at once, or one by one where opening is costly.
 
     Args:
         sizes: length of each array, as `len` returns it.
         keep: how many a reader wants to keep open; None for all that the place allows.
+        unchanged: the dataset that they must be of, where they may be opened late; None where nobody looks.
     """
+
+    def opened(number: int) -> _Content:
+        if unchanged is None:
+            return open_one(number)
+        return unchanged.opened(lambda: open_one(number))
+
     if place.is_local and keep is None:
-        return list(map(open_one, range(len(sizes))))
+        return list(map(opened, range(len(sizes))))
     limits = [limit for limit in (keep, place.arrays) if limit is not None]
-    return OnDemand(sizes, open_one, keep=min(limits, default=None))
+    return OnDemand(sizes, opened, keep=min(limits, default=None))
 
 
 def open_arrays(
@@ -123,18 +134,9 @@ def open_arrays(
     keep: int | None = None,
     unchanged: Unchanged | None = None,
 ) -> Sequence[npt.NDArray[Any]]:
-    """Open array files of a dataset as `open_all` does.
-
-    Args:
-        unchanged: the dataset that they must be of, where they may be opened late; None where nobody looks.
-    """
-
-    def open_one(number: int) -> npt.NDArray[Any]:
-        if unchanged is None:
-            return place.array(entries[number], dtype)
-        return unchanged.opened(lambda: place.array(entries[number], dtype))
-
-    return open_all([entry.shape[0] for entry in entries], open_one, place, keep)
+    """Open array files of a dataset as `open_all` does."""
+    sizes = [entry.shape[0] for entry in entries]
+    return open_all(sizes, lambda number: place.array(entries[number], dtype), place, keep, unchanged)
 
 
 def joined_contents(parts: Sequence[Sequence[_Content]]) -> Sequence[_Content]:

@@ -296,19 +296,15 @@ class PackedBucket:
         if self._tables is None:
             if not self.has_segments:
                 raise no_segments(self.place)
-            self._tables = open_all([2] * len(self.entry.shards), self._table, self.place, self._keep)
+            sizes = [2] * len(self.entry.shards)
+            self._tables = open_all(sizes, self._table, self.place, self._keep, self._unchanged)
         return self._tables
 
     def _table(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         shard = self.entry.shards[number]
         assert shard.segments is not None
         assert shard.segment_offsets is not None
-        segments, offsets = shard.segments, shard.segment_offsets
-
-        def both() -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-            return self.place.array(segments, SEGMENT), self.place.array(offsets, OFFSET)
-
-        return both() if self._unchanged is None else self._unchanged.opened(both)
+        return self.place.array(shard.segments, SEGMENT), self.place.array(shard.segment_offsets, OFFSET)
 
     def _ranges(self, first: int, last: int) -> list[tuple[int, int, int]]:
         """List (shard, first, last row in it) of the shards that rows ``first:last`` touch."""

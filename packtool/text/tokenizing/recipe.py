@@ -10,7 +10,7 @@ import msgspec
 from packtool.errors import UsageError
 from packtool.formats.schema import StorePart, TokenizerInfo
 from packtool.options.record import as_recorded, recorded
-from packtool.options.tokenize import TokenizeArguments
+from packtool.options.tokenize import TEXT_FIELD, TokenizeArguments
 from packtool.outputs.claim import key_of
 from packtool.text.conversations.chat import Chat
 from packtool.text.corpus.filters import OF_TEXTS, OF_TOKENS, Filters
@@ -42,8 +42,8 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, options: TokenizeArguments, texts: Texts, tokenizer: Tokenizer) -> StoreRecipe:
         """Return the recipe that options, input and tokenizer make together."""
-        if texts.kind == "texts":
-            options = replace(options, text_field=texts.fields.text)  # as found, in its place among the options
+        if texts.kind != "conversations":  # stores of token ids have the default, too, as they always had
+            options = replace(options, text_field=options.text_field or TEXT_FIELD)
         written = recorded(options)
         if options.ids_only:
             written["ids_only"] = True
