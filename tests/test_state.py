@@ -20,6 +20,7 @@ MAKERS = "dict list set defaultdict Counter deque OrderedDict ContextVar local E
 ALLOWED = {
     "engines/local.py: _this_worker": "of a worker process: whom it tells how far it is",
     "planning/packing/__init__.py: _modules": "the strategies, imported once to make the registry",
+    "text/corpus/formats/__init__.py: _modules": "the formats of input, imported once to make the registry",
     "support/temporary.py: _made": "directories to remove when the process is ended in the middle",
     "support/temporary.py: _place": "of a cluster's worker: the disk that it was given",
 }

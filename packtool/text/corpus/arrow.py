@@ -12,11 +12,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from packtool.text.corpus.records import in_words
+from packtool.text.corpus.tables import damaged
 from packtool.text.faults import Fault
 
 _FILE = b"ARROW1"
 _END = b"\xff\xff\xff\xff\0\0\0\0", b"\0\0\0\0"
 """Ends of a stream: today's, and that of versions before 0.15."""
+_LOST = "; what follows is lost"
 
 
 class ArrowFile:
@@ -50,7 +52,7 @@ class ArrowFile:
         except UnicodeDecodeError:
             raise Fault("damaged-file", "the name of a column is not UTF-8") from None
         except self._errors as error:
-            raise _damaged(error) from None
+            raise damaged("Arrow", error, _LOST) from None
 
     def __iter__(self) -> Iterator[Any]:
         number = 0
@@ -58,7 +60,7 @@ class ArrowFile:
             try:
                 batch = self._batch(number)
             except self._errors as error:
-                raise _damaged(error) from None
+                raise damaged("Arrow", error, _LOST) from None
             if batch is None:
                 break
             self._require_valid(batch)
@@ -100,10 +102,6 @@ def _read_names(fields: Iterable[Any]) -> None:
         _ = field.name
         kind = field.type
         _read_names(kind.field(number) for number in range(kind.num_fields))
-
-
-def _damaged(error: Exception) -> Fault:
-    return Fault("damaged-file", f"not a whole Arrow file: {in_words(error)}; what follows is lost")
 
 
 def _as_bytes(kind: Any) -> Any:

@@ -10,8 +10,7 @@ from typing import Any
 from packtool.text.corpus.decompress import open_stream
 from packtool.text.corpus.file_bytes import open_raw
 from packtool.text.corpus.formats import FORMATS
-from packtool.text.corpus.python_tables import PythonTable, is_table
-from packtool.text.corpus.python_values import plain
+from packtool.text.corpus.python_tables import PythonTable, is_table, plain
 from packtool.text.corpus.records import CorpusFile, shown
 from packtool.text.corpus.tables import row_of
 

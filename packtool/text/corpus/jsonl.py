@@ -69,7 +69,7 @@ def read_jsonl(
     def parse(lines: bytes | bytearray) -> list[RecordBatch]:
         with same_depth():
             fast = parser.fast(lines)
-            return [fast] if fast else list(parser.slow(lines))
+            return [fast] if fast else list(parser.each(_lines(lines)))
 
     return line_batches(stream, fields, start, stop, limit, parse)
 
@@ -150,10 +150,6 @@ class RecordParser:
             raise Fault("bad-field", f"no field {fields.required!r}")
         batch.take(list(map(attrgetter("f0"), records)), columns)
         return batch
-
-    def slow(self, lines: bytes | bytearray) -> Iterator[RecordBatch]:
-        """Parse one line after another, with the reason for each that can't be used."""
-        return self.each(_lines(lines))
 
     def each(self, records: Iterable[tuple[bytes | memoryview, int]]) -> Iterator[RecordBatch]:
         """Parse one record after another, with the reason for each that can't be used.

@@ -82,10 +82,22 @@ class Once:
                 (directory / "head").write_bytes(self._head)
                 file = classify(self._location, str(directory / "head"), self._format, stream=True)
                 first = first_record(file)
-            no_more = file.fault is not None or FORMATS[file.format].plain or len(self._head) < size
+            format = FORMATS[file.format]
+            no_more = file.fault is not None or format.plain or len(self._head) < size
+            if first is None and format.table and not no_more:
+                return self._first_of_whole(), self._location
             if first is not None or no_more or size >= RECORD_BYTES:
                 return first, self._location
             size *= 8
+
+    def _first_of_whole(self) -> Mapping[str, Any] | None:
+        """Return the first record of a table that only its end tells; the stream goes on from a copy of all of it."""
+        with temporary_directory() as directory:
+            path = directory / "whole"
+            first = first_record(self._copy(path))
+            self._stream, self._head = path.open("rb"), b""  # which outlives the directory
+        weakref.finalize(self, self._stream.close)
+        return first
 
     def copied(self, directory: Path, number: int, fields: Fields) -> CorpusFile:
         """Return a copy in a directory, which is read in blocks like any other file.
@@ -100,13 +112,17 @@ class Once:
         if self._records is not None:
             return copy_records(self._records, directory, fields)
         target = directory / ("stdin" if self._location == STDIN else f"pipe-{number}")
-        stream = self._opened()
+        file = self._copy(target)
+        if self._location != STDIN:  # which stays open
+            self._opened().close()
+        return msgspec.structs.replace(file, copied=True)
+
+    def _copy(self, target: Path) -> CorpusFile:
+        """Copy the stream to a file."""
         with target.open("wb") as out:
             out.write(self._head)
-            shutil.copyfileobj(stream, out, 1 << 20)
-        if self._location != STDIN:  # which stays open
-            stream.close()
-        return msgspec.structs.replace(classify(self._location, str(target), self._format, stream=True), copied=True)
+            shutil.copyfileobj(self._opened(), out, 1 << 20)
+        return classify(self._location, str(target), self._format, stream=True)
 
     def _opened(self) -> Any:
         """Open the stream, once."""

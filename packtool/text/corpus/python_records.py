@@ -14,8 +14,7 @@ from packtool.errors import UsageError
 from packtool.places.url import is_remote, require_no_secret
 from packtool.text.conversations.contract import is_something
 from packtool.text.corpus.classify import classify
-from packtool.text.corpus.python_tables import PythonTable
-from packtool.text.corpus.python_values import plain
+from packtool.text.corpus.python_tables import PythonTable, plain
 from packtool.text.corpus.records import CorpusFile, Fields
 from packtool.text.faults import Fault
 from packtool.text.paths import top_of

@@ -21,11 +21,10 @@ def chat_counts(total: SpanCounts, chat: Chat) -> dict[str, int]:
         counts["reasoning_conversations"] = total.reasoning
     if chat.tool_calls != "train":
         counts["calling_conversations"] = total.calls
-    counts["no_end_turns"] = total.open_turns
-    counts["hidden_reasoning_messages"] = total.hidden
-    for name in ("no_end_turns", "hidden_reasoning_messages"):
-        if not counts[name]:
-            del counts[name]
+    if total.open_turns:
+        counts["no_end_turns"] = total.open_turns
+    if total.hidden:
+        counts["hidden_reasoning_messages"] = total.hidden
     return counts
 
 

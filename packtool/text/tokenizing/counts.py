@@ -12,25 +12,6 @@ from packtool.errors import DataError
 from packtool.text.corpus.filters import DocumentCounts
 from packtool.text.corpus.read_fields import LayoutCounts
 
-_SUMS = (
-    *("documents", "tokens", "empty", "records", "bytes", "lost", "read", "encoded"),
-    *(
-        "trained",
-        "conversations",
-        "context",
-        "sentinels",
-        "reasoning",
-        "hidden",
-        "empty_answers",
-        "calls",
-        "open_turns",
-        "own_eos",
-        "own_bos",
-        "unknown",
-        "vanished",
-    ),
-)
-
 
 class SpanCounts(msgspec.Struct):
     """Counts of one span, or of several together."""
@@ -74,13 +55,14 @@ class SpanCounts(msgspec.Struct):
 
     def add(self, other: SpanCounts) -> None:
         """Add another span's counts to these; it follows them in its file."""
-        for name in _SUMS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("documents", "words", "characters", "tokens", "unencoded"):
-            setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))
-        for name in ("rejected", "special", "fim", "ends", "filled", "found"):
+        for name, kind in SpanCounts.__annotations__.items():
             mine, others = getattr(self, name), getattr(other, name)
-            mine |= {name: mine.get(name, 0) + count for name, count in others.items()}
+            if kind == "int" and name != "file":
+                setattr(self, name, mine + others)
+            elif kind == "dict[str, int]":
+                mine |= {key: mine.get(key, 0) + count for key, count in others.items()}
+        for name in DocumentCounts.__annotations__:
+            setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))
         for name, layout in other.layouts.items():
             self.layouts.setdefault(name, LayoutCounts(layout.read)).add(layout)
         self.digest = self.digest or other.digest

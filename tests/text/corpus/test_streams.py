@@ -18,6 +18,7 @@ from pyarrow import parquet
 
 from packtool.errors import DataError, UsageError
 from packtool.text.corpus.once import Once
+from packtool.text.corpus.records import Fields
 from tests.stores import load
 from tests.text.tokenizing.runs import documents, fails, reference, stored
 
@@ -27,7 +28,7 @@ TEXTS = ["one", "two words", "three"]
 def feeding(path: Path, data: bytes) -> threading.Thread:
     """A thread that writes to a pipe."""
     os.mkfifo(path)
-    thread = threading.Thread(target=path.write_bytes, args=(data,))
+    thread = threading.Thread(target=path.write_bytes, args=(data,), daemon=True)  # or a test that fails would wait
     thread.start()
     return thread
 
@@ -82,6 +83,19 @@ KNOWN = {
 def test_what_a_pipe_holds_is_known_by_how_it_begins(tmp_path: Path, kind: str) -> None:
     thread = feeding(tmp_path / "p", KNOWN[kind])
     assert stored(tmp_path / "p", tmp_path / "s") == reference(["one", "two"])
+    thread.join()
+
+
+def test_a_table_that_only_its_end_tells_is_looked_at_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("packtool.text.corpus.once.RECORD_BYTES", 1 << 20)  # other streams are read no further
+    texts = [os.urandom(1 << 19).hex(), "two"]  # which no compression makes as small as what is looked at first
+    parquet.write_table(pa.table({"prompt": texts, "completion": texts[::-1]}), tmp_path / "whole")
+    data = (tmp_path / "whole").read_bytes()
+    thread = feeding(tmp_path / "p", data)
+    once = Once(f"{tmp_path}/p")
+    assert once.first() == ({"prompt": texts[0], "completion": texts[1]}, f"{tmp_path}/p")
+    once.begin()
+    assert Path(once.copied(tmp_path, 0, Fields()).location).read_bytes() == data
     thread.join()
 
 

@@ -29,7 +29,8 @@ def test_text_files_are_one_document_or_one_a_line(tmp_path: Path) -> None:
     [file] = find(tmp_path / "a.txt", "lines")
     assert together(read(file, Span(0), "text")) == (["one", " two ", "thr\u00e9e"], [])
     (tmp_path / "b.txt").write_bytes(b"caf\xe9")
-    assert only_batch(tmp_path / "b.txt").rejects == [Reject(0, Fault("invalid-utf8", "not valid UTF-8"), b"caf\xe9")]
+    fault = Fault("invalid-utf8", "not valid UTF-8 (read as text; or --format=lines)")
+    assert only_batch(tmp_path / "b.txt").rejects == [Reject(0, fault, b"caf\xe9")]
 
 
 def test_a_text_file_may_be_larger_than_a_record(tmp_path: Path) -> None:

@@ -29,9 +29,12 @@ def _open(file: io.RawIOBase) -> Any:
         raise damaged("Parquet", error) from None
 
 
-def row_groups(file: io.RawIOBase) -> list[int]:
-    """Return the uncompressed bytes of each row group."""
-    meta = _open(file).metadata
+def _row_groups(file: io.RawIOBase) -> list[int]:
+    """Return the uncompressed bytes of each row group; of a damaged file, its size alone."""
+    try:
+        meta = _open(file).metadata
+    except Fault:
+        return [file.seek(0, io.SEEK_END)]
     return [meta.row_group(number).total_byte_size for number in range(meta.num_row_groups)]
 
 
@@ -54,7 +57,7 @@ def read_parquet(
     parquet = _open(file)
     columns = Columns(parquet.schema_arrow, fields, limit)
     meta = parquet.metadata
-    share = file.seek(0, io.SEEK_END) / max(sum(row_groups(file)), 1)
+    share = file.seek(0, io.SEEK_END) / max(sum(_row_groups(file)), 1)
     if stop < 0 or stop > meta.num_row_groups:
         stop = meta.num_row_groups
     groups = range(start, stop)
@@ -87,12 +90,8 @@ def _first(file: Any) -> dict[str, Any] | None:
 
 
 def _groups_of(file: CorpusFile) -> list[int]:
-    """Return the uncompressed bytes of each row group of a file; of a damaged one, its size alone."""
     with closing(open_raw(file.location)) as raw:
-        try:
-            return row_groups(raw)
-        except Fault:
-            return [file.bytes]
+        return _row_groups(raw)
 
 
 def _starts(file: CorpusFile, size: int) -> list[int]:
@@ -122,13 +121,9 @@ def _rows_before(file: io.RawIOBase, group: int) -> int:
 
 def _group_bytes(file: io.RawIOBase, span: Span) -> int:
     """Count the bytes of the file that the row groups of a span have: their share of it."""
-    size = file.seek(0, io.SEEK_END)
-    try:
-        groups = row_groups(file)
-    except Fault:
-        return size  # nothing can be read without its footer
+    groups = _row_groups(file)
     stop = len(groups) if span.stop < 0 else span.stop
-    return size * sum(groups[span.start : stop]) // max(sum(groups), 1)
+    return file.seek(0, io.SEEK_END) * sum(groups[span.start : stop]) // max(sum(groups), 1)
 
 
 FORMAT = TextFormat(
