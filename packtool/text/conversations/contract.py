@@ -179,8 +179,12 @@ def _of_pair(prompt: tuple[str, ...], answer: str) -> RecordLayout:
 
 
 def is_label(name: str) -> bool:
-    """Return whether a field has the name of a label, in whatever case."""
-    return name.lower() in LABELS
+    """Return whether a field has the name of a label, in whatever case, and whatever stands between its words.
+
+    >>> is_label("Label"), is_label("ktoTag"), is_label("kto-tag"), is_label("labelled")
+    (True, True, True, False)
+    """
+    return "".join(filter(str.isalpha, name.lower())) in LABELS
 
 
 def require_no_label(record: Mapping[str, Any]) -> None:

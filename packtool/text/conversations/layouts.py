@@ -29,8 +29,8 @@ TOOLS, HISTORY, REASONING, ARGUMENTS = "tools", "history", "reasoning_content", 
 comes before, and with the reasoning before the answer."""
 PREFERENCE = ("chosen", "rejected")
 """Fields with two answers, of which the first is the better."""
-LABELS = ("label", "kto_tag")
-"""Fields that may say that an answer is a bad one, in whatever case."""
+LABELS = ("label", "ktotag")
+"""Fields that may say that an answer is a bad one, by the letters of their names, in whatever case."""
 MEDIA = ("image", "images", "video", "videos", "audio", "audios")
 """Fields of a record, or of a message, with what is no text."""
 MARKS = ("train", "weight", "loss", "loss_mask", "mask", "masks", "weights")

@@ -96,7 +96,7 @@ def looks(files: Sequence[CorpusFile]) -> list[Look]:
     """
     size = sum(file.bytes for file in files)
     if size <= PLACES * CHUNK:
-        return [Look(Span(number), file.bytes, sys.maxsize) for number, file in enumerate(files) if file.bytes]
+        return [Look(Span(number), file.bytes, sys.maxsize) for number, file in enumerate(files)]
     width = size / PLACES
     ends = np.cumsum([file.bytes for file in files])
     found: Counter[tuple[Span, int]] = Counter()
