@@ -339,9 +339,9 @@ def horizontal(low: float, high: float, bend: Callable[[float], float] = float) 
     return Scale(low, high, LEFT, WIDTH - RIGHT, bend)
 
 
-def vertical(low: float, high: float) -> Scale:
+def vertical(low: float, high: float, bend: Callable[[float], float] = float) -> Scale:
     """Make a scale from bottom to top."""
-    return Scale(low, high, HEIGHT - BOTTOM, TOP)
+    return Scale(low, high, HEIGHT - BOTTOM, TOP, bend)
 
 
 def round_ticks(low: float, high: float, about: int = 5) -> list[float]:

@@ -37,7 +37,7 @@ def test_what_plans_a_whole_corpus_asks_for_its_arrays(name: str) -> None:
 def test_an_order_asks_for_its_arrays() -> None:
     noted = Noted()
     AtomShuffle(1000, 0, seed=1, epoch=1, stored=AtomShuffle(1000, 0, seed=1, epoch=0)).order(noted)
-    assert noted.made == [1000] * 6  # keys and order of both, then the place of each atom and the way between
+    assert noted.made == [1000] * 4  # the order of both, then the place of each atom and the way between
 
 
 @given(st.lists(st.integers(0, 1000)), st.integers(1, 5))
