@@ -257,8 +257,6 @@ SPELLED: list[tuple[Records, dict[str, Any], str]] = [
     ([{"prompt": "a", "completion": "b"}], {"history": "past"}, "no record has 'past'"),
     ([{"prompt": "a", "completion": "b"}], {"reasoning_field": "cot"}, "no record has 'cot'"),
     ([{"title": "a", "body": "b"}], {"text_field": "title,bdy"}, "no record has 'bdy'"),
-    ([{"body": "b"}], {"text_field": "bdy", "on_error": "skip"}, "no record has 'bdy'"),
-    ([{"q": "a", "a": "b"}], {"prompt": "q", "completion": "an", "on_error": "skip"}, "no record has 'q' with 'an'"),
 ]
 
 

@@ -146,13 +146,6 @@ class Fields(msgspec.Struct, frozen=True):
         return self.texts if self.layout is None else self.layout.optional
 
     @property
-    def demanded(self) -> tuple[str, ...]:
-        """What a record must have to be read, where options name it."""
-        if self.layout is None:
-            return self.texts or (self.text,)
-        return tuple(filter(None, (self.layout.messages, *self.layout.prompt, self.layout.completion)))
-
-    @property
     def texts(self) -> tuple[str, ...]:
         """The fields whose texts are joined; no fields if one field is the document."""
         several = "," in self.text and not self.chat and not self.ids

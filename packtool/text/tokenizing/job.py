@@ -301,7 +301,7 @@ def layouts_of(recipe: StoreRecipe, total: SpanCounts) -> list[LayoutCounts]:
 
 
 def require_found(recipe: StoreRecipe, total: SpanCounts, files: Sequence[CorpusFile]) -> None:
-    """Require some record to have each field that options name, even if bad records are passed over; of a part, warn.
+    """Require some record to have each field that options name, and records may lack; of a part, warn.
 
     Args:
         total: counts of the records of these files, all of them.
@@ -309,16 +309,14 @@ def require_found(recipe: StoreRecipe, total: SpanCounts, files: Sequence[Corpus
     Raises:
         UsageError: none has one.
     """
-    absent = [repr(path) for path in recipe.fields.optional if total.read and path not in total.found]
-    if not recipe.fields.by_name and not total.read and list(total.rejected) == ["missing-text"]:
-        absent = [" with ".join(map(repr, recipe.fields.demanded))]
-    if not absent:
-        return
-    known = next(filter(None, map(first_record, files)), {})
-    what, remedy = f"no record has {absent[0]}; the first has {described(known)}", "correct the option that names it"
-    if recipe.part is None:
-        raise UsageError("no-field", what, remedy=remedy)
-    warn("column-empty", f"in this part, {what}", remedy=f"{remedy}, unless another part has it")
+    for path in recipe.fields.optional:
+        if path in total.found or not total.read:
+            continue
+        known = next(filter(None, map(first_record, files)), {})
+        what, remedy = f"no record has {path!r}; the first has {described(known)}", "correct the option that names it"
+        if recipe.part is None:
+            raise UsageError("no-field", what, remedy=remedy)
+        warn("column-empty", f"in this part, {what}", remedy=f"{remedy}, unless another part has it")
 
 
 def _warn_of_separator(files: Sequence[tuple[CorpusFile, SpanCounts]]) -> None:
