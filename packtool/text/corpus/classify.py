@@ -71,8 +71,10 @@ def _head(stream: Readable) -> bytes:
     """Return the first bytes of a stream; of a damaged one, those before the damage."""
     head = b""
     try:
-        while data := stream.read(HEAD - len(head)):
+        data = stream.read(HEAD)
+        while data:
             head += data
+            data = stream.read(HEAD - len(head))
     except Fault:
         pass  # reading will tell, and say what is lost
     return head
