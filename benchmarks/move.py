@@ -133,8 +133,8 @@ def gather(source: str, strategy: str) -> dict[str, float]:
     from packtool.formats.token_store import Corpus
     from packtool.planning.packing import PackOptions, plan
     from packtool.planning.shuffling.permutation import permutation
-    from packtool.writing.gather import Gatherer, Locator
-    from packtool.writing.layout import Layout
+    from packtool.rows.gather import Gatherer, Locator
+    from packtool.rows.layout import Layout
 
     corpus = Corpus([Path(source)])
     (only,) = plan(strategy, corpus.lengths(), PackOptions(sequence_length=LENGTH))

@@ -16,8 +16,8 @@ HEAD = """# Files of the package
 Each file with its first line. [How packtool is built](architecture.md) says in which order to read the rooms.
 """
 ROOMS = (
-    *("cli", "options", "commands", "planning", "text", "formats", "outputs", "places", "engines", "writing"),
-    *("reading", "blending", "torch", "exchange", "report", "support"),
+    *("cli", "options", "commands", "planning", "text", "formats", "outputs", "places", "engines"),
+    *("rows", "writing", "reading", "blending", "torch", "exchange", "report", "support"),
 )
 """The rooms of the package, in the order of the reading list in docs/architecture.md; others follow by name."""
 

@@ -30,7 +30,7 @@ LAYERS = (
     ("planning.shuffling", "planning.metrics", "blending"),
     ("planning.packing", "planning.selecting"),
     ("formats", "text.faults", "text.paths"),
-    ("text.conversations",),
+    ("rows", "text.conversations"),
     ("outputs", "text.corpus"),
     ("text.encoding", "writing"),
     ("text.tokenizing", "reading", "choosing"),
@@ -40,7 +40,7 @@ LAYERS = (
     ("cli",),
 )
 """What lies on what, from the bottom up: a module imports from its own room and from layers below it."""
-PURE = ("packtool.planning", "packtool.writing.layout", "packtool.blending.schedule", "packtool.blending.dealing")
+PURE = ("packtool.planning", "packtool.rows.layout", "packtool.blending.schedule", "packtool.blending.dealing")
 """Planning: arrays in, arrays out."""
 PURE_MAY_USE = (*PURE, "packtool.errors", "packtool.support.installing", "packtool.options", "numpy")
 IO = ("packtool.formats", "packtool.outputs", "packtool.text.corpus")
@@ -177,8 +177,8 @@ def test_directions(path: str) -> None:
         ("packtool/planning/metrics/x.py", "from packtool.formats import files", "plans, but imports packtool.formats"),
         ("packtool/planning/shuffling/x.py", "import numpy as np\nnp.load('a')", "reads or writes files (line 2)"),
         ("packtool/formats/x.py", "from packtool.planning import packing", "imports a strategy (packtool.planning.p"),
-        ("packtool/writing/gather.py", "import packtool.cli", "packtool.cli, which does not lie below it"),
-        ("packtool/formats/x.py", "from packtool.writing import gather", "does not lie below it"),
+        ("packtool/rows/gather.py", "import packtool.cli", "packtool.cli, which does not lie below it"),
+        ("packtool/formats/x.py", "from packtool.rows import gather", "does not lie below it"),
         ("packtool/formats/x.py", "def f():\n    from packtool.commands.show import Row", "does not lie below it"),
         ("packtool/planning/shuffling/x.py", "from packtool.planning.packing import plan", "does not lie below it"),
         ("packtool/report/x.py", "if TYPE_CHECKING:\n    from packtool.commands import show", "does not lie below it"),

@@ -14,7 +14,7 @@ from packtool.planning.packing.untrained import first_tokens, trimmed
 from packtool.planning.packing.windows import plan_corpus
 from packtool.planning.plan import INSERTED_EOS, PADDING, Plan, Segments, offsets_of
 from packtool.planning.shuffling.permutation import permutation
-from packtool.writing.layout import Layout
+from packtool.rows.layout import Layout
 from tests.examples import examples
 
 SIZES = [2, 3, 8, 16, 33]

@@ -15,8 +15,8 @@ import packtool
 from packtool.errors import DataError
 from packtool.planning.packing import STRATEGIES, plan
 from packtool.planning.plan import INSERTED_EOS, PADDING, offsets_of
+from packtool.rows.gather import LossGatherer
 from packtool.warnings import PacktoolWarning
-from packtool.writing.gather import LossGatherer
 from tests.examples import examples
 from tests.segments import listed
 from tests.shell import Shell

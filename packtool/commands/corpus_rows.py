@@ -27,9 +27,9 @@ from packtool.planning.packing.untrained import text_beyond
 from packtool.planning.plan import Plan
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.report.dataset_report import packed_sources, report_of_rows, stages_of
+from packtool.rows.stored_tokens import name_for
+from packtool.rows.unit_source import StoreSource
 from packtool.writing.shards import Shards, write_shards
-from packtool.writing.stored_tokens import name_for
-from packtool.writing.unit_source import StoreSource
 
 
 def write_corpus(

@@ -24,10 +24,10 @@ from packtool.planning.metrics.mixing import (
 from packtool.planning.metrics.neighbours import NeighbourCounts, Neighbours
 from packtool.planning.metrics.tally import Tally, TallyCounts
 from packtool.planning.plan import I64, Ints, Segments
+from packtool.rows.layout import BATCH_TOKENS, Layout
 from packtool.support.sizes import plural
 from packtool.support.temporary import temporary_directory
 from packtool.warnings import warn
-from packtool.writing.layout import BATCH_TOKENS, Layout
 
 STEPS = 16
 """Steps that a task counts."""

@@ -20,7 +20,7 @@ from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import Typed, places_of
 from packtool.planning.plan import I64, offsets_of
-from packtool.writing.stored_tokens import store_places
+from packtool.rows.stored_tokens import store_places
 
 _MOST_ENTRIES = 10_000  # most entries of a directory to search for stores
 

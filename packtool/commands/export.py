@@ -33,11 +33,11 @@ from packtool.outputs.recorded import Recorded
 from packtool.outputs.tokenizer_files import copy_tokenizer
 from packtool.places.place import Place
 from packtool.places.typed import place_of, places_of
+from packtool.rows.stored_tokens import store_places
 from packtool.support.clock import Clock
 from packtool.support.progress import Progress
 from packtool.support.sizes import plural
 from packtool.writing.input_check import InputCheck
-from packtool.writing.stored_tokens import store_places
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

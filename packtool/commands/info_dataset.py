@@ -136,7 +136,7 @@ def _gone(place: Place, manifest: Manifest) -> str:
     if not isinstance(manifest, PackedManifest) or not manifest.index_only:
         return ""
     from packtool.formats.packed import PackedDataset  # each of these takes a while to load, for few datasets
-    from packtool.writing.stored_tokens import store_places
+    from packtool.rows.stored_tokens import store_places
 
     try:
         store_places(PackedDataset(place))

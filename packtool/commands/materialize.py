@@ -12,7 +12,7 @@ from packtool.formats.segment_table import no_segments
 from packtool.options.shuffle import MaterializeArguments
 from packtool.options.signature import takes
 from packtool.places.typed import place_of
-from packtool.writing.stored_tokens import open_packed
+from packtool.rows.stored_tokens import open_packed
 
 
 def check(options: MaterializeArguments) -> None:

@@ -36,11 +36,11 @@ from packtool.planning.packing.untrained import text_beyond
 from packtool.planning.plan import Plan
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.report.choice_words import left_out_of
+from packtool.rows.layout import BATCH_TOKENS, Layout
 from packtool.support.sizes import plural
 from packtool.support.temporary import temporary_directory
 from packtool.warnings import warn
 from packtool.writing.kept_columns import kept_values
-from packtool.writing.layout import BATCH_TOKENS, Layout
 from packtool.writing.planning import planned
 from packtool.writing.shards import rows_per_shard
 

@@ -29,8 +29,8 @@ from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.planning.plan import INSERTED_EOS, PADDING, offsets_of
 from packtool.report.row import Row, RowPart, RowSegment, Run
+from packtool.rows.stored_tokens import open_packed
 from packtool.support.sizes import plural
-from packtool.writing.stored_tokens import open_packed
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

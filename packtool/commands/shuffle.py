@@ -31,9 +31,9 @@ from packtool.places.typed import place_of
 from packtool.planning import packing, shuffling
 from packtool.planning.shuffling import Method, partial
 from packtool.planning.shuffling.bucket import batches, require_whole_rows
+from packtool.rows.stored_plan import stored_atom_size
+from packtool.rows.stored_tokens import open_packed
 from packtool.warnings import warn
-from packtool.writing.stored_plan import stored_atom_size
-from packtool.writing.stored_tokens import open_packed
 
 
 @takes(ShuffleArguments)

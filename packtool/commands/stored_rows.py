@@ -30,11 +30,11 @@ from packtool.planning.plan import I64
 from packtool.planning.shuffling.atom import AtomShuffle
 from packtool.report.dataset_report import packed_sources, read_report, report_of_rows
 from packtool.report.types import PackedReport
+from packtool.rows.stored_plan import StoredPlan, stored_plans, stored_shuffles
+from packtool.rows.stored_tokens import name_for, store_places
+from packtool.rows.unit_source import PackedSource
 from packtool.support.version import __version__
 from packtool.writing.shards import Shards, write_shards
-from packtool.writing.stored_plan import StoredPlan, stored_plans, stored_shuffles
-from packtool.writing.stored_tokens import name_for, store_places
-from packtool.writing.unit_source import PackedSource
 
 
 def write_rows(

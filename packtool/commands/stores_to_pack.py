@@ -14,8 +14,8 @@ from packtool.commands.whole_conversations import longest_conversation
 from packtool.errors import UsageError
 from packtool.formats.known import KnownDataset, Lookup, require_alike, require_columns
 from packtool.formats.schema import StoreManifest, StorePart
+from packtool.rows.stored_tokens import name_for
 from packtool.support.sizes import plural
-from packtool.writing.stored_tokens import name_for
 
 _NAMED = 8  # most missing parts that an error names
 

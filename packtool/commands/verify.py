@@ -39,12 +39,12 @@ from packtool.planning.metrics.tally import Tally
 from packtool.planning.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.report.dataset_report import packed_sources
 from packtool.report.types import PackedReport
+from packtool.rows.gather import Gatherer, Locator, LossGatherer
+from packtool.rows.layout import BATCH_TOKENS
+from packtool.rows.stored_tokens import open_packed, store_places
 from packtool.support.progress import Progress
 from packtool.support.sizes import plural
-from packtool.writing.gather import Gatherer, Locator, LossGatherer
 from packtool.writing.kept_columns import kept_values
-from packtool.writing.layout import BATCH_TOKENS
-from packtool.writing.stored_tokens import open_packed, store_places
 
 AGAIN = "make the dataset again, or copy it again"
 """The remedy for any damage."""

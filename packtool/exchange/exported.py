@@ -22,7 +22,7 @@ from packtool.formats.token_store import Corpus, TokenStore
 from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed
 from packtool.planning.plan import BATCH, I64, Segments, offsets_of
-from packtool.writing.stored_tokens import open_packed
+from packtool.rows.stored_tokens import open_packed
 
 BLOCK_TOKENS = 1 << 22
 """Tokens that are held at a time; more where one document is longer."""

@@ -30,8 +30,7 @@ from packtool.planning.shuffling.partial import rotations
 from packtool.reading.blend_schedule import lengths_in_turn
 from packtool.reading.orders import shared_order
 from packtool.reading.rows import ReorderedRows, RotatedRows, Rows
-from packtool.support.sizes import parse_bytes
-from packtool.writing.stored_plan import (
+from packtool.rows.stored_plan import (
     RotatedPlan,
     StoredPlan,
     lane_of,
@@ -40,7 +39,8 @@ from packtool.writing.stored_plan import (
     stored_plans,
     stored_shuffles,
 )
-from packtool.writing.stored_tokens import open_packed
+from packtool.rows.stored_tokens import open_packed
+from packtool.support.sizes import parse_bytes
 
 CACHE_BYTES = "32GiB"
 Fetch = Literal["shards", "rows"]

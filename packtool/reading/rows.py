@@ -13,8 +13,8 @@ from packtool.errors import UsageError
 from packtool.formats.packed import PackedBucket
 from packtool.formats.segment_table import to_table
 from packtool.planning.plan import I64, Ints, Plan, Segments, index_type, offsets_of, pad, ranges
-from packtool.writing.layout import Layout, join
-from packtool.writing.stored_plan import RotatedPlan, StoredPlan
+from packtool.rows.layout import Layout, join
+from packtool.rows.stored_plan import RotatedPlan, StoredPlan
 
 Index: TypeAlias = "int | np.integer[Any] | slice | Sequence[int] | Ints"
 

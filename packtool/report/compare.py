@@ -40,9 +40,9 @@ from packtool.planning.shuffling.permutation import Purpose, keys
 from packtool.report import dataset_report
 from packtool.report.types import Comparison, StrategyOptions, Timing, Trial
 from packtool.report.verdict import advise, verdicts
+from packtool.rows.layout import Layout
 from packtool.spelling import flag
 from packtool.support.temporary import temporary_directory
-from packtool.writing.layout import Layout
 
 ALL = "all"
 EXACT = 10_000_000

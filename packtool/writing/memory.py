@@ -14,7 +14,7 @@ from packtool.support.sizes import plural, show_bytes
 from packtool.writing.array_files import temporary_arrays
 
 if TYPE_CHECKING:  # which loads pyarrow
-    from packtool.writing.unit_source import UnitSource
+    from packtool.rows.unit_source import UnitSource
 
 DOCUMENT_BYTES = 64
 """Memory that planning takes for a document, at most, all of its arrays taken together."""

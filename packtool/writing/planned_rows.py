@@ -10,8 +10,8 @@ import numpy as np
 
 from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.plan import Ints, Plan, Segments
-from packtool.writing.layout import Layout, join, unit_range
-from packtool.writing.unit_source import Tokens, Units, UnitSource, padding, split_loss
+from packtool.rows.layout import Layout, join, unit_range
+from packtool.rows.unit_source import Tokens, Units, UnitSource, padding, split_loss
 
 _WITHOUT_TOKENS = 8  # the factor by which more rows are laid out at a time without their tokens
 

@@ -26,8 +26,8 @@ from packtool.planning.packing.windows import Over, Window
 from packtool.planning.plan import I64, Ints, Plan
 from packtool.planning.selecting.mixture import Passes, by_pass, by_pass_in_order
 from packtool.planning.shuffling.permutation import document_order
+from packtool.rows.gather import LossGatherer
 from packtool.writing.array_files import FileArrays
-from packtool.writing.gather import LossGatherer
 from packtool.writing.memory import Budget
 
 

@@ -27,14 +27,14 @@ from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.metrics.tally import Tally, TallyCounts
 from packtool.planning.plan import Ints, Plan, Segments
 from packtool.planning.shuffling.atom import AtomShuffle
+from packtool.rows.stored_plan import StoredPlan
+from packtool.rows.unit_source import UnitSource
 from packtool.support.progress import Progress
 from packtool.writing.array_files import temporary_arrays
 from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget
 from packtool.writing.planned_rows import OrderedRows, PlannedRows, RowsWithoutTokens
-from packtool.writing.stored_plan import StoredPlan
 from packtool.writing.two_passes import PartitionContents, PartitionedRows, partition
-from packtool.writing.unit_source import UnitSource
 
 _PARTITIONS = "partitions"  # directory of the scratch files of the first pass
 

@@ -32,13 +32,13 @@ from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.plan import I64, Ints, Plan, Segments, offsets_of, ranges
 from packtool.planning.shuffling.atom import AtomKeys, AtomShuffle
 from packtool.planning.shuffling.permutation import order_by
+from packtool.rows.layout import unit_range
+from packtool.rows.unit_source import Units, UnitSource
 from packtool.writing import scratch
 from packtool.writing.input_check import InputCheck
-from packtool.writing.layout import unit_range
 from packtool.writing.memory import Budget
 from packtool.writing.planned_rows import PlannedRows, RowBatch, rows_of
 from packtool.writing.scratch import Atoms, ScratchFile, empty_atoms
-from packtool.writing.unit_source import Units, UnitSource
 
 _LAST = np.uint64(np.iinfo(np.uint64).max)
 _MOST_TASKS, _TASK_BYTES = 16, 1 << 28

@@ -16,7 +16,7 @@ from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import PackOptions, plan
 from packtool.report.dataset_report import report_of_rows
 from packtool.report.page import page
-from packtool.writing.layout import Layout
+from packtool.rows.layout import Layout
 from tests.browser.browser import open_page
 from tests.reports import measured, store_report
 from tests.stores import write_store

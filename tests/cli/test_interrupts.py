@@ -19,7 +19,7 @@ from tests.stores import contents, write_store
 SLOW_DISK = """
 import sys, time
 from packtool.cli import interrupts, main
-from packtool.writing.unit_source import PackedSource, StoreSource
+from packtool.rows.unit_source import PackedSource, StoreSource
 
 def stuck(source, units, *_):
     if not isinstance(units, int) and not len(units):

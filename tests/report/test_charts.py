@@ -11,7 +11,7 @@ from packtool.planning.packing import PackOptions, plan
 from packtool.report import charts
 from packtool.report.charts import LEFT, WIDTH, Bin, horizontal, log_ticks, round_ticks, row_picture
 from packtool.report.dataset_report import sample_rows
-from packtool.writing.layout import Layout
+from packtool.rows.layout import Layout
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 0), (3, 1e9), (0, 1e-5), (0.05, 0.5)])

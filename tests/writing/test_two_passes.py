@@ -17,11 +17,11 @@ from packtool.outputs.pieces import Pieces
 from packtool.places.local import LocalPlace
 from packtool.planning.shuffling.atom import atom_shuffles
 from packtool.planning.shuffling.permutation import keys
+from packtool.rows.stored_plan import stored_plans
+from packtool.rows.unit_source import PackedSource
 from packtool.writing import memory, two_passes
 from packtool.writing.input_check import InputCheck
-from packtool.writing.stored_plan import stored_plans
 from packtool.writing.two_passes import PartitionContents, PartitionedRows
-from packtool.writing.unit_source import PackedSource
 from tests.stores import contents
 from tests.writing.cases import KINDS, counting
 

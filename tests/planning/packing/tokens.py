@@ -7,7 +7,7 @@ import numpy as np
 from packtool.planning.packing import PackOptions
 from packtool.planning.packing import plan as make
 from packtool.planning.plan import INSERTED_EOS, PADDING, Plan
-from packtool.writing.layout import Layout
+from packtool.rows.layout import Layout
 from tests.segments import listed
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import packtool.writing.gather as module
+import packtool.rows.gather as module
 from packtool.errors import DataError
 from packtool.places.slices import SliceReader
 from packtool.planning.plan import INSERTED_EOS, PADDING, offsets_of
-from packtool.writing.gather import Copier, Gatherer, Locator
+from packtool.rows.gather import Copier, Gatherer, Locator
 from tests.segments import segments
 
 PAD, EOS = 60001, 60002

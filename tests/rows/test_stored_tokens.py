@@ -14,7 +14,7 @@ import packtool
 from packtool.errors import DataError, UsageError
 from packtool.formats.packed import PackedDataset
 from packtool.reading import Dataset
-from packtool.writing.stored_tokens import open_packed
+from packtool.rows.stored_tokens import open_packed
 from tests.making import Make
 from tests.stores import amended, rewrite, write_store
 from tests.test_golden import LENGTHS

@@ -38,7 +38,7 @@ from packtool.support.installing import needing
 from packtool.support.sizes import plural
 
 if TYPE_CHECKING:
-    from packtool.writing.gather import LossGatherer
+    from packtool.rows.gather import LossGatherer
 
 
 def open_packed(
@@ -173,7 +173,7 @@ class StoredTokens:
     def __init__(self, dataset: Place, manifest: PackedManifest, stores: Sequence[Place]) -> None:
         # These need pyarrow, which rows with their tokens do without.
         with needing("a dataset without tokens of its own"):
-            from packtool.writing.gather import Gatherer, LossGatherer
+            from packtool.rows.gather import Gatherer, LossGatherer
 
         self._made = dataset, manifest, stores
         self.stores = list(map(TokenStore, stores))
@@ -301,7 +301,7 @@ class StoredLoss:
 def _bounds(offsets: Sequence[I64]) -> Callable[[I64, I64], tuple[I64, I64]]:
     """Return a function that looks up where documents, numbered within their shards, begin and end."""
     if isinstance(offsets, OnDemand):
-        from packtool.writing.gather import CopierInTurn
+        from packtool.rows.gather import CopierInTurn
 
         read_both = CopierInTurn(offsets, OFFSET)
 

@@ -19,8 +19,8 @@ from packtool.formats.packed import PackedBucket
 from packtool.formats.token_store import Corpus
 from packtool.planning.arrays import Arrays
 from packtool.planning.plan import I64, Plan, Segments, distinct, pad
-from packtool.writing.gather import Gatherer, Locator, LossGatherer, copier
-from packtool.writing.stored_plan import StoredPlan
+from packtool.rows.gather import Gatherer, Locator, LossGatherer, copier
+from packtool.rows.stored_plan import StoredPlan
 
 Tokens: TypeAlias = npt.NDArray[Any]
 Units: TypeAlias = tuple[Segments | None, Tokens]
