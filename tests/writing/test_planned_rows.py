@@ -10,8 +10,8 @@ import pytest
 from packtool.planning.arrays import Arrays
 from packtool.planning.packing.plans import Bins, RowsPlan
 from packtool.planning.plan import I64, PADDING, pad
+from packtool.rows import layout
 from packtool.rows.unit_source import Units, UnitSource
-from packtool.writing import layout
 from packtool.writing.planned_rows import OrderedRows, rows_of
 
 LENGTHS = np.array([4, 3, 4, 2, 1])
