@@ -14,15 +14,7 @@ from packtool.choosing.chosen import EVERYTHING, Chosen
 from packtool.choosing.documents import Codes, StoredDocuments
 from packtool.choosing.exclusions import Exclusions, read_exclusions
 from packtool.choosing.rules import RULES, leave_out, settled
-from packtool.errors import UsageError
-from packtool.formats.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut
-from packtool.formats.token_store import Corpus, TokenStore
-from packtool.options.documents import DocumentOptions
-from packtool.options.kinds import parse_part, parse_temperature
-from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
-from packtool.planning.plan import I64, Ints, Mask
-from packtool.planning.selecting.mixture import Passes, passes
-from packtool.planning.selecting.weights import (
+from packtool.choosing.weights import (
     Weight,
     by_store,
     epochs_of,
@@ -31,6 +23,14 @@ from packtool.planning.selecting.weights import (
     shares_of,
     weights_in,
 )
+from packtool.errors import UsageError
+from packtool.formats.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut
+from packtool.formats.token_store import Corpus, TokenStore
+from packtool.options.documents import DocumentOptions
+from packtool.options.kinds import parse_part, parse_temperature
+from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
+from packtool.planning.plan import I64, Ints, Mask
+from packtool.planning.selecting.mixture import Passes, passes
 from packtool.support.sizes import plural
 
 

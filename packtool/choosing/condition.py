@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from packtool.choosing.columns import Numbers, ReadField, first_unread, mask_of, numbers_of
 from packtool.choosing.documents import Portion
 from packtool.errors import UsageError
-from packtool.formats.columns import Numbers, ReadField, first_unread, mask_of, numbers_of
 from packtool.options.where import BUILT_IN, OTHER_STORES, STORE, Compared, Condition, Field, Negated
 from packtool.planning.plan import I64, Mask
 from packtool.support.sizes import plural

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from packtool.choosing.names import StoreNames
 from packtool.formats.token_store import Corpus, TokenStore
 from packtool.places.place import Place
 from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
 from packtool.planning.plan import I64, Ints, Mask, offsets_of
-from packtool.planning.selecting.names import StoreNames
 from packtool.planning.selecting.subsets import U64
 
 Codes = npt.NDArray[np.uint8]

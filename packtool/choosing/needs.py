@@ -8,11 +8,11 @@ from pathlib import Path
 from packtool.choosing.documents import names_of
 from packtool.choosing.exclusions import excluded_store
 from packtool.choosing.rules import reading_origins, stores_named
+from packtool.choosing.weights import by_store, weights_in
 from packtool.formats.known import KnownDataset, Lookup
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import PATHS
 from packtool.options.where import BUILT_IN, OTHER_STORES, comparisons_of, condition_of
-from packtool.planning.selecting.weights import by_store, weights_in
 
 
 def require_choice(options: DocumentOptions, stores: Sequence[KnownDataset], look: Lookup) -> None:

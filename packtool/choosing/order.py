@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from packtool.choosing.chosen import NO_GROUP, StoredOrder
+from packtool.choosing.columns import ReadField, mask_of, numbers_of
 from packtool.choosing.documents import StoredDocuments
 from packtool.errors import UsageError
-from packtool.formats.columns import ReadField, mask_of, numbers_of
 from packtool.formats.token_store import TokenStore
 from packtool.options.kinds import shown
 from packtool.options.order import OrderKey

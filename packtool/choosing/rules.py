@@ -17,6 +17,7 @@ from packtool.choosing.asked import Asked
 from packtool.choosing.documents import Portion, StoredDocuments
 from packtool.choosing.exclusions import excluded
 from packtool.choosing.listed import names_lines
+from packtool.choosing.names import StoreNames
 from packtool.choosing.sides import Sides
 from packtool.errors import UsageError
 from packtool.formats.known import TEXTS
@@ -26,7 +27,6 @@ from packtool.options.kinds import PATHS, parse_share
 from packtool.options.where import condition_of, needs_origins, store_names
 from packtool.planning.arrays import blocks
 from packtool.planning.plan import I64, Ints, Mask
-from packtool.planning.selecting.names import StoreNames
 from packtool.planning.selecting.subsets import U64, bound_of_number, first_of_each, held_out, in_shard, sampled
 from packtool.spelling import flag
 

@@ -131,7 +131,7 @@ def _keep(output: Output, corpus: Corpus, fields: Sequence[KeptField]) -> list[K
     """Write the columns that are kept of the documents of a corpus, and return their entries for the manifest."""
     if not fields:
         return []
-    from packtool.writing.kept_columns import kept_values  # it needs pyarrow, which most runs do without
+    from packtool.choosing.kept_columns import kept_values  # it needs pyarrow, which most runs do without
 
     columns = []
     for number, field in enumerate(fields):

@@ -15,6 +15,7 @@ from pathlib import Path
 from packtool.choosing.choose import choose_documents
 from packtool.choosing.chosen import Chosen
 from packtool.choosing.documents import StoredDocuments
+from packtool.choosing.kept_columns import kept_values
 from packtool.commands.corpus_rows import write_corpus
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job
 from packtool.commands.pack_recipe import PackRecipe
@@ -40,7 +41,6 @@ from packtool.rows.layout import BATCH_TOKENS, Layout
 from packtool.support.sizes import plural
 from packtool.support.temporary import temporary_directory
 from packtool.warnings import warn
-from packtool.writing.kept_columns import kept_values
 from packtool.writing.planning import planned
 from packtool.writing.shards import rows_per_shard
 

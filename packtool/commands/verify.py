@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from packtool.choosing.kept_columns import kept_values
 from packtool.commands.document_origins import require_same_stores
 from packtool.commands.places import places_to_read
 from packtool.errors import DataError, PacktoolError
@@ -44,7 +45,6 @@ from packtool.rows.layout import BATCH_TOKENS
 from packtool.rows.stored_tokens import open_packed, store_places
 from packtool.support.progress import Progress
 from packtool.support.sizes import plural
-from packtool.writing.kept_columns import kept_values
 
 AGAIN = "make the dataset again, or copy it again"
 """The remedy for any damage."""

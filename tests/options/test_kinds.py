@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from packtool.choosing.weights import weights_in
 from packtool.errors import UsageError
 from packtool.options.kinds import COUNTS, NAMES, HoldoutAmount, parse_count, parse_part, parse_share
-from packtool.planning.selecting.weights import weights_in
 
 
 @pytest.mark.parametrize(

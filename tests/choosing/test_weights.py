@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from packtool.choosing.weights import epochs_of_shares, shares_of, weights_in
 from packtool.errors import UsageError
-from packtool.planning.selecting.weights import epochs_of_shares, shares_of, weights_in
 
 STORES = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 400)), min_size=1, max_size=5).filter(
     lambda stores: any(weight for weight, _ in stores)

@@ -17,9 +17,9 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Literal
 
+from packtool.choosing.names import StoreNames
 from packtool.errors import UsageError
 from packtool.options.kinds import parse_part, shown
-from packtool.planning.selecting.names import StoreNames
 
 _MILLION = 10**6
 _NUMBER = re.compile(r"\s*(\d{1,100}(?:\.\d{1,100})?|\d{1,100}/[1-9]\d{0,99})\s*(%|x|)\s*")

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from packtool.choosing.columns import ReadField, floats_of
 from packtool.errors import UsageError
-from packtool.formats.columns import ReadField, floats_of
 from packtool.formats.kept_columns import absent, is_absent
 from packtool.formats.names import CATEGORY, MISSING, MOST_CATEGORIES, NUMBER
 from packtool.formats.token_store import Corpus
