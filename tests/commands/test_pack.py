@@ -14,7 +14,6 @@ from packtool.commands.verify import verify
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.packed import PackedDataset
-from packtool.formats.schema import TokenizerInfo
 from packtool.planning.packing import STRATEGIES
 from packtool.warnings import PacktoolWarning
 from tests.making import Make
@@ -85,16 +84,15 @@ def test_inputs_whose_names_are_lost_go_by_their_digests(tmp_path: Path, run: by
     ],
 )
 def test_stores_that_differ_are_refused(tmp_path: Path, store: Path, change: dict[str, Any], message: str) -> None:
-    given = {name: getattr(TOKENIZER, name) for name in TokenizerInfo.__struct_fields__}
-    other = write_store(tmp_path / "code", [3], tokenizer=TokenizerInfo(**{**given, **change}))
+    other = write_store(tmp_path / "code", [3], tokenizer=msgspec.structs.replace(TOKENIZER, **change))
     with pytest.raises(UsageError, match=message):
         packtool.pack([store, other], tmp_path / "p", strategy="concat", sequence_length=16)
     assert not (tmp_path / "p").exists()
 
 
 def test_a_large_vocabulary_gives_uint32(tmp_path: Path) -> None:
-    given = {name: getattr(TOKENIZER, name) for name in TokenizerInfo.__struct_fields__}
-    store = write_store(tmp_path / "store", LENGTHS, tokenizer=TokenizerInfo(**{**given, "vocab_size": 65537}))
+    large = msgspec.structs.replace(TOKENIZER, vocab_size=65537)
+    store = write_store(tmp_path / "store", LENGTHS, tokenizer=large)
     packtool.pack(store, tmp_path / "p", strategy="padding", sequence_length=16)
     assert np.load(tmp_path / "p" / "tokens-00000.npy").dtype == np.dtype("<u4")
     assert verify(tmp_path / "p").problems == []

@@ -11,7 +11,7 @@ import pytest
 
 import packtool
 from packtool.commands.run import run
-from packtool.errors import PacktoolError, UsageError
+from packtool.errors import UsageError
 from tests.interrupting import interrupted
 from tests.places.s3_server import Bucket
 from tests.stores import contents, write_store
@@ -104,24 +104,6 @@ def test_from_text_to_rows(place: Path) -> None:
     assert packtool.info(place / "out" / "tokens").facts["documents"] == 201
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('"padding"', '"padded"', r"c.toml:9: strategy: there is no strategy 'padded'. Did you mean padding"),
-        ('strategy = "padding"\n', "", r"c.toml:7: pack needs the option strategy. Give concat, padding, "),
-        ("epoch = 3", "[export]", r"c.toml:14: export needs the option format. Give megatron, nanogpt, "),
-        ("epoch = 3", "batch-size = 3", r'c.toml:14: batch-size: method = "atom" does not take this option. Leave it'),
-        ("epoch = 3", "method = 'x'", r"c.toml:14: method: there is no shuffle 'x'. Choose one of atom, partial"),
-        ("epoch = 3", "epoch = '3'", r"c.toml:14: epoch can't be '3'. Give a whole number."),
-    ],
-)
-def test_mistakes_of_late_stages_are_found_first(place: Path, old: str, new: str, message: str) -> None:
-    change(place, old, new)
-    with pytest.raises(UsageError, match=message):
-        go(place)
-    assert not (place / "out").exists()
-
-
 def test_an_output_of_another_command_is_refused_first(place: Path) -> None:
     packtool.pack(place / "store", place / "out" / "shuffled", strategy="concat", sequence_length=16)
     with pytest.raises(UsageError, match=r"out/shuffled: written by packtool pack, not by packtool shuffle."):
@@ -153,44 +135,3 @@ def test_a_pipeline_at_a_url_is_kept_there(tmp_path: Path, monkeypatch: pytest.M
     assert [each.state for each in intended] == ["would keep", "would keep", "would keep", "would do"]
     kept = [file for file in (tmp_path / "cache").rglob("*") if file.is_file()]
     assert [file for file in kept if file.parent.name != "verified"] == [], "what the encoder was found to be may stay"
-
-
-LATE = """
-[tokenize]
-tokenizer = "tokenizer.json"
-{tokenize}
-
-[pack]
-strategy = "bfd"
-sequence-length = 16
-{pack}
-"""
-
-
-@pytest.mark.parametrize(
-    ("tokenize", "pack", "message"),
-    [
-        ("", 'mix = "web=1x"', "c.toml:9: mix: there is no store 'web' among the inputs"),
-        ("", 'holdout = "much"', "c.toml:9: holdout can't be 'much'. Give a part, such as 0.5%"),
-        ("", 'part = "holdout"', "c.toml:9: part: has no effect without holdout"),
-        ("", 'exclude = "nowhere.txt"', "nowhere.txt: can't be read (no such file or directory)"),
-        ("", 'pad-token = "<pad>"', "c.toml:9: pad-token: '<pad>' is not an added token of the tokenizer"),
-        (
-            "provenance = false",
-            'holdout = "1%"',
-            "c.toml:9: holdout: tokens is made with provenance=False, so it does not",
-        ),
-        ('part = "1/2"', "", "tokens: part 1/2 of the inputs, of which part 2/2 is missing"),
-        ("", "mix-rows = 3", "c.toml:9: mix-rows can't be 3. Give true or false."),
-    ],
-)
-def test_mistakes_of_pack_are_found_before_anything_is_tokenized(
-    here: Path, tokenize: str, pack: str, message: str
-) -> None:
-    shutil.copy(Path(packtool.__file__).parent / "assets" / "tokenizer.json", here)
-    Path("a.jsonl").write_text('{"text": "a"}\n', encoding="utf-8")
-    Path("c.toml").write_text(LATE.format(tokenize=tokenize, pack=pack), encoding="utf-8")
-    with pytest.raises(PacktoolError) as caught:
-        run("c.toml", input="a.jsonl", output=".")
-    assert str(caught.value).startswith(message)
-    assert not Path("tokens").exists()
