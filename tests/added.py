@@ -1,7 +1,5 @@
 """Copies of the package to which something is added as CONTRIBUTING says."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """How many random cases a law is tried on."""
 
-from __future__ import annotations
-
 import os
 
 from hypothesis import HealthCheck, settings

@@ -1,7 +1,5 @@
 """Commands that are killed just before they finish, and damage to what they leave."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Stores and datasets that tests read, each made once."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Reports to draw: of documents of given lengths, and of rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """Segments as lists: of rows, or other groups, and the pieces in each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

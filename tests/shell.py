@@ -1,7 +1,5 @@
 """Commands of packtool as a user types them, run in the process of the tests."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Source code of the package as syntax trees."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import gc

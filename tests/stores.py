@@ -1,7 +1,5 @@
 """Token stores made on the spot: tokens tell which document they belong to, and where."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

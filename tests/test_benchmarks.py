@@ -1,7 +1,5 @@
 """The benchmarks: what is measured of a command, how figures become a page, and that all of it runs."""
 
-from __future__ import annotations
-
 import doctest
 import json
 import re

@@ -1,7 +1,5 @@
 """What the documentation says of the papers follows from their own figures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

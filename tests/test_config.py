@@ -1,7 +1,5 @@
 """Configuration files: every value reaches its option, and every mistake is named with its line."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 from typing import Any

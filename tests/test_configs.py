@@ -1,7 +1,5 @@
 """Every file in configs/ runs, and the experiments are the ones that the papers name."""
 
-from __future__ import annotations
-
 import tomllib
 from itertools import product
 from pathlib import Path

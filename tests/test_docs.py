@@ -6,8 +6,6 @@ not run. README speaks to somebody who cloned the project and ran `make demo`: b
 stand-in for `demo-output/`.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import pkgutil

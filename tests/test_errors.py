@@ -1,7 +1,5 @@
 """Errors keep all their parts on the way from a worker process, and read as two sentences; warnings are registered."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

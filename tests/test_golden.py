@@ -5,8 +5,6 @@ purpose runs ``python -m tests.test_golden`` to record them anew, and says so in
 notice, in the format version.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

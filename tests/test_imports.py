@@ -1,7 +1,5 @@
 """Who may import whom: what keeps planning pure, and `packtool --help` quick."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

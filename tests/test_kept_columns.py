@@ -1,7 +1,5 @@
 """Columns kept of documents: whatever is done with a dataset, each piece of a batch has the value of its document."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which tokens train: a column that goes wherever the tokens go, by the same segments."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 The process has the standard library and one directory, so any other import fails. What needs more says what to install.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

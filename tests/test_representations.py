@@ -1,7 +1,5 @@
 """What the functions return fits a line of a Python prompt."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

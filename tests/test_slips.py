@@ -1,7 +1,5 @@
 """Slips in calls of the functions: each is one clear error, of packtool or, for names and indices, as Python has it."""
 
-from __future__ import annotations
-
 import html
 import json
 import pydoc

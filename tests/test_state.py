@@ -4,8 +4,6 @@ Module-level names that hold lists, dictionaries, sets, locks or context variabl
 here with the reason why they may change. Caches of pure functions are no state: they change the time taken alone.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The Python of the pages passes the type checker, as a reader's editor shows it: each page as one program."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

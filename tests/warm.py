@@ -3,8 +3,6 @@
 Tests that run many commands through a shell use it; most of a small command's time is loading libraries.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Blends as they are written: every value arrives, every mistake is named with its place."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 from typing import Any

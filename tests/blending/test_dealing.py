@@ -1,7 +1,5 @@
 """Every row of a blend: exact shares after any block, even shares between, each row of a source in its turn."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Stages become straight lines, which end where sources stop."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

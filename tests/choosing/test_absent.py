@@ -1,7 +1,5 @@
 """`find` says of a document that a dataset lacks which side of the hold-out it is on, as packing that side shows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

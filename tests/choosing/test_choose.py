@@ -1,7 +1,5 @@
 """`pack` of chosen documents: accounted for in every report, in bounded memory, and never twice in a row."""
 
-from __future__ import annotations
-
 import gc
 import io
 import json

@@ -1,7 +1,5 @@
 """`--where`: what Python makes of an expression, over a store of records with every kind of value; and its refusals."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`--holdout-of`: one side for a text whatever stores are packed; `--exclude` of token stores."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What two manifests say of documents in common is so: by naive comparison of what was packed."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

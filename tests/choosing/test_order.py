@@ -1,7 +1,5 @@
 """`--order-by`: the order of `sorted`, over stores, mixtures, windows and memory; and its refusals."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from fractions import Fraction

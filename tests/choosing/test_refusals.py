@@ -1,7 +1,5 @@
 """Options that choose documents and make no sense: one line, before any work."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """A rule reads where documents came from only if it says so: `run` asks before there is a store."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`--holdout-by`, and conversations of several documents: what belongs together is on one side of a hold-out."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

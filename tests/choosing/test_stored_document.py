@@ -1,7 +1,5 @@
 """Documents of a store are found and shown by id, and by file and line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What is written is what was understood: names of stores, numbers and hashes mean one thing, or are refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

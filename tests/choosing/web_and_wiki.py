@@ -1,7 +1,5 @@
 """Two stores that share texts, and have copies of their own; and what is packed of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Help, completion and the options that every command has, as they follow from the declarations."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -1,7 +1,5 @@
 """One voice for errors and warnings, whoever finds what is wrong."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """Ctrl-C, SIGTERM and SIGHUP: a command ends soon, leaves nothing behind, and goes on to the same bytes."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

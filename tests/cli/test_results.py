@@ -1,7 +1,5 @@
 """What commands print when they are done."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

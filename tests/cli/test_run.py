@@ -1,7 +1,5 @@
 """What `packtool run` prints, and where."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

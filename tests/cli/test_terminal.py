@@ -1,7 +1,5 @@
 """The command line itself: no command, a file of options, quiet, verbose, and streams that are closed or plain."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

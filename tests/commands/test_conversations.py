@@ -1,7 +1,5 @@
 """Conversations become documents of a store that says which of their tokens train."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shutil

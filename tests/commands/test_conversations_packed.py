@@ -1,7 +1,5 @@
 """Conversations are packed whole, unless they are to be cut."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

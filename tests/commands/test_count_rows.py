@@ -1,7 +1,5 @@
 """Rows that tasks count amount to what one process counts; shares of stores in batches, against a count by hand."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

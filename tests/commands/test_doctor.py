@@ -1,7 +1,5 @@
 """`doctor` looks at what packtool needs, and says what to install."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

@@ -1,7 +1,5 @@
 """Datasets whose documents begin at multiples, and what is refused of them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

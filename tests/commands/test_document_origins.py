@@ -1,7 +1,5 @@
 """Every piece of a row leads to its line, and every line to its rows."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

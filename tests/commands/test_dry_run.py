@@ -1,7 +1,5 @@
 """A dry run says what would be read, with which options, and what is at the output; it writes nothing."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Iterator

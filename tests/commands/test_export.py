@@ -1,7 +1,5 @@
 """`export`: what is lost is told, what can't be is refused."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is kept beside the tokens, and ids that are tokens already: JSON Lines, Parquet, CSV and TSV."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

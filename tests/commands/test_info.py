@@ -1,7 +1,5 @@
 """`info` tells what a path is, whether it is whole, and what to do next."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Index-only datasets in other commands: a pipeline that writes their tokens last, and what tells about them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`pack` end to end: several stores, what they are called, and rows without segments."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

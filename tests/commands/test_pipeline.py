@@ -1,7 +1,5 @@
 """What each stage of a pipeline reads and writes."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 

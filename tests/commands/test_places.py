@@ -1,7 +1,5 @@
 """Commands on datasets in a bucket give what they give on local disks, and keep no more of inputs than they may."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The longest documents and the most repeated texts, against a sort of all of them."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Records through `tokenize`: each is read by itself, common data sets are read or named by options."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import itertools

@@ -1,7 +1,5 @@
 """A command whose input is replaced while it runs: by then or later, whenever it opens one of its files."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A pipeline does what is left to do: nothing when all is done, and ends with the same bytes after any interruption."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

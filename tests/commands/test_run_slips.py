@@ -1,7 +1,5 @@
 """Slips in the file of a run: each is one clear error, at its line where it has one, before anything is done."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`show` against the row itself."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

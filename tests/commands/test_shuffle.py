@@ -1,7 +1,5 @@
 """`shuffle` of packed datasets: what `pack` would have written, from any order, by any path."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

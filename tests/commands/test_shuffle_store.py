@@ -1,7 +1,5 @@
 """The partial shuffle from end to end: what is left over, and epochs that are a number for each lane."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

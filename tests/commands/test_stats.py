@@ -1,7 +1,5 @@
 """`stats` of stores and packed datasets, against what was packed, and a count on the written shards."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

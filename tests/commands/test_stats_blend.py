@@ -1,7 +1,5 @@
 """What a run takes of each source, before its first batch: counted from the samples that a trainer would get."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`stats` on text files: the lengths that `tokenize` would find, and nothing left behind."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

@@ -1,7 +1,5 @@
 """Parts of the inputs, a store each: together they are what one run makes, and nothing less is packed."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import shutil

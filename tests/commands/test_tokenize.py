@@ -1,7 +1,5 @@
 """`tokenize` from files to a finished store, and one clear error for whatever a user can get wrong."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """`verify` finds what is wrong: every file, every kind of damage."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Tasks on a cluster give what they give here, whatever happens to workers and scheduler."""
 
-from __future__ import annotations
-
 import errno
 import os
 import pickle

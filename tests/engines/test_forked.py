@@ -1,7 +1,5 @@
 """Workers that are forked from a process that has loaded what they need."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Tasks run the same for any number of workers, and stop when they must."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

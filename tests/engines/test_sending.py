@@ -1,7 +1,5 @@
 """Arrays and functions in files: arrays are found again, and functions loaded only as they were written."""
 
-from __future__ import annotations
-
 import pickle
 from functools import partial
 from operator import mul

@@ -1,7 +1,5 @@
 """A tokenizer for ids that come without one."""
 
-from __future__ import annotations
-
 import shutil
 from importlib import resources
 from pathlib import Path

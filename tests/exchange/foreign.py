@@ -1,7 +1,5 @@
 """Files that other tools might have written, and the documents that a naive reader finds in each."""
 
-from __future__ import annotations
-
 import json
 import random
 import struct

@@ -6,8 +6,6 @@ What is imported must be what the naive reader of `readers.py` reads, document f
 clear error. Run it in a process of its own: memory and time are bounded, and a crash is seen.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import resource

@@ -4,8 +4,6 @@ It shares nothing with packtool's readers and writers, so a mistake that both of
 read, nobody should take for ids.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Callable, Iterator

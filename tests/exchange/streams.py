@@ -1,7 +1,5 @@
 """Stores to export, their tokens one after the other, and the rows of a dataset as a trainer reads them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, NamedTuple
 

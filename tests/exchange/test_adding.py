@@ -1,7 +1,5 @@
 """A format is one file, one line in each registry and a reader, as CONTRIBUTING says; the example there is added."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What files say of themselves is compared, not believed: a table of files that are not what they seem."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

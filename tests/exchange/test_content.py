@@ -1,7 +1,5 @@
 """Every format holds what it says it does, as a reader sees it that shares nothing with packtool."""
 
-from __future__ import annotations
-
 import re
 from fnmatch import fnmatch
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The laws of every format: tokens back in order, boundaries where it has them, an error where it can't hold them."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from itertools import islice

@@ -1,7 +1,5 @@
 """Damaged files of every format against a naive reader: a short form, and the long one (see fuzz.py)."""
 
-from __future__ import annotations
-
 import pytest
 
 from packtool.options.names import IMPORTS

@@ -1,7 +1,5 @@
 """What is imported is what a naive reader reads; streams of tokens become documents where EOS is, or where it lacks."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

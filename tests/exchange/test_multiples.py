@@ -1,7 +1,5 @@
 """Rows whose documents begin at multiples, as Megatron-Bridge's reader takes them."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What is chosen and mixed of several stores in one export, and a source that is replaced meanwhile."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

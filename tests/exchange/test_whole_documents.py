@@ -1,7 +1,5 @@
 """Columns beside ids: obeyed where they are clear, else refused by name. A naive reader of rows is the oracle."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@
 and no traceback, what it accepts must be what an independent reader finds, and memory must stay bounded.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import io
 import json

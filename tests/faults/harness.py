@@ -1,7 +1,5 @@
 """Commands under faults: what is run, where it is to stop, and what must come out in the end."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

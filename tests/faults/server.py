@@ -3,8 +3,6 @@
 Reads lines of JSON (`Task`) and answers each with a line of JSON (`Outcome`). Started by `Faults` with the shim loaded.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

@@ -3,8 +3,6 @@
 `verify` names what is damaged; every reader ends in one clear error, or reads on without one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

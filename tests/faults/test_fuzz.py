@@ -1,7 +1,5 @@
 """Random damage to arrays, tokenizers, configurations and options."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.faults.fuzz import KINDS

@@ -3,8 +3,6 @@
 In short form a few calls of each command; the slow tests and ``python -m tests.faults.test_interruption`` do all.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 import sys

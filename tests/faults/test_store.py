@@ -2,8 +2,6 @@
 objects are the files of an undisturbed run in a directory.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 import sys

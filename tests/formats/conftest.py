@@ -1,7 +1,5 @@
 """Datasets of every kind, for tests that damage them."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

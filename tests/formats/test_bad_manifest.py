@@ -1,7 +1,5 @@
 """Manifests that were changed, are damaged, name other files, or don't fit together are refused before all else."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Arrays whose numbers point elsewhere are refused before they are followed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Array files: readable by NumPy, whole or absent, checkable."""
 
-from __future__ import annotations
-
 import errno
 from pathlib import Path
 

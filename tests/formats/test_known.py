@@ -1,7 +1,5 @@
 """Every file of a manifest is described in docs/format.md, and exports account for it; what is missing is named."""
 
-from __future__ import annotations
-
 import typing
 from pathlib import Path
 

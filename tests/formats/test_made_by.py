@@ -1,7 +1,5 @@
 """What is said of how an output was made: its choice, its tokenizer by name, and the command that makes it again."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Files that are opened when they are needed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Packed datasets as they are opened, and shards as they are written: batches do not show in them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Segments as records and back."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from packtool.formats.names import SEGMENT

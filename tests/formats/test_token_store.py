@@ -1,7 +1,5 @@
 """What a token store must not hold is not written, and refused where it is found."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

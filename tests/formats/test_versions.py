@@ -4,8 +4,6 @@
 release on these files stay. `python -m tests.formats.test_versions` writes that of today's version.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """An option of a strategy is added in one place, as CONTRIBUTING says; the example there is the one added."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

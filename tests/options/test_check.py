@@ -1,7 +1,5 @@
 """Options out of range, not among the choices, or not for the strategy or method."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

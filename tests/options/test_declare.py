@@ -1,7 +1,5 @@
 """What follows from the declarations: signatures, documentation, flags; and that they fit together."""
 
-from __future__ import annotations
-
 import inspect
 import typing
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Every option is where it is needed; what is missing is named."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import re

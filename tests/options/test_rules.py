@@ -1,7 +1,5 @@
 """Rules between options, and between options and input: declared once, and so refused, described and documented."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

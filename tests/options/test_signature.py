@@ -1,7 +1,5 @@
 """A function of declared arguments: called by name, checked, documented from the declaration."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Values from files: each is converted, or refused with its place, whatever it is and whatever kind is wanted."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 from typing import Any

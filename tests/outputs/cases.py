@@ -1,7 +1,5 @@
 """Outputs of one-token documents, begun and finished without a command."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """One writer for an output, with or without locks in the file system."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

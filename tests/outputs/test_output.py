@@ -1,7 +1,5 @@
 """An output directory is refused, replaced or continued, never mixed up with anything else, and has one writer."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

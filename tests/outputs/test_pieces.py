@@ -1,7 +1,5 @@
 """Pieces are done once, whoever does them, and again only where their record or their files are not what they were."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Several runs that write to one prefix of an object store: one goes on, and what is finished stays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tokenizer's files stay with the tokens: from the store to rows, other orders, exports and back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

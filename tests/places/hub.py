@@ -1,7 +1,5 @@
 """A server that answers what the client of the Hugging Face Hub asks of a dataset repository: its files, by ranges."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

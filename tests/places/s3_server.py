@@ -1,7 +1,5 @@
 """A bucket in memory, behind the protocol of S3. A real store: tests/interop/test_s3.py."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import threading

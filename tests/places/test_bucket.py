@@ -1,7 +1,5 @@
 """Where the client of S3 finds its settings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`hf://` with the real client: the ids of the same files on a disk, and one clear error for whatever fails."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

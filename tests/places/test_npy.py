@@ -1,7 +1,5 @@
 """Arrays in files: what is damaged of one is said, and pairs of items are read from several as from each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

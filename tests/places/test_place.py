@@ -1,7 +1,5 @@
 """What every place does, and what is particular to some."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import threading

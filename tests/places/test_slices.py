@@ -1,7 +1,5 @@
 """Slices read from files are those of the arrays, and are read together where they are not in memory."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import os

@@ -1,7 +1,5 @@
 """URLs of datasets, and what is refused of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

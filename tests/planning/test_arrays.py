@@ -1,7 +1,5 @@
 """Arrays are made where the caller wants them, and come out the same in any blocks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

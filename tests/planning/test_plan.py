@@ -1,7 +1,5 @@
 """Segments against lists of lists, and plans of windows as one plan."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Datasets with atoms of every kind, to read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Datasets opened by the reader, and by NumPy alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path

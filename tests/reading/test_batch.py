@@ -1,7 +1,5 @@
 """What a training step reads, held against a reader that goes token by token."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The global order of samples: the same for any number of ranks, and after stopping anywhere."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable, Iterable
 from pathlib import Path

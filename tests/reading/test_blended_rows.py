@@ -1,7 +1,5 @@
 """A blend is the rows of its sources, each in its own order, none lost and none twice in an epoch."""
 
-from __future__ import annotations
-
 import pickle
 import shutil
 from pathlib import Path

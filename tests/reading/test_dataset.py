@@ -1,7 +1,5 @@
 """The reader: rows and batches by number, by slice and by array, as stored and in another order, in any process."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Row lengths over time: weights say when which length comes, and every row still comes once."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What trains, as a training step reads it: rows of a dataset in every order, held against their segments."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The samples of a blend: the same for any number of ranks, from any state; the future may change, the past may not."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Iterator

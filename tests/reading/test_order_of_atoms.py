@@ -1,7 +1,5 @@
 """The order of an epoch as the number of the stored atom at each place, followed here with NumPy alone."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 from typing import Any

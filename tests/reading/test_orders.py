@@ -1,7 +1,5 @@
 """Large orders are files that all processes of a machine share: the same orders, made once."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A dataset that is overwritten while it is read: the old rows, or an error that says so; never rows of the other."""
 
-from __future__ import annotations
-
 import pickle
 import shutil
 from collections.abc import Callable, Iterator

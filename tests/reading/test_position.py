@@ -1,7 +1,5 @@
 """Where a loop begins, in passes of any sizes, without a stream."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from itertools import accumulate
 

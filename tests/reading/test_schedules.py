@@ -1,7 +1,5 @@
 """Whatever a run does, it reads a list of rows: loops that are left or run out, states, skips, epochs that are set."""
 
-from __future__ import annotations
-
 from itertools import islice
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Ranks share every row of a global batch, whatever it costs, without a stream."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

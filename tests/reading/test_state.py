@@ -1,7 +1,5 @@
 """States of loaders: one text, checked whole. One that is refused moves nothing; one that is taken is what it says."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

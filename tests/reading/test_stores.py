@@ -1,7 +1,5 @@
 """Which store each token of a batch is from, so that a trainer can log the loss of each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

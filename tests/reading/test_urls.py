@@ -1,7 +1,5 @@
 """Datasets of object stores, with tokens and without: whole shards in a cache, or rows by ranges."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 

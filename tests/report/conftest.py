@@ -1,7 +1,5 @@
 """A small packing to report on."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,7 +1,5 @@
 """A corpus to show rows of, and rows as the terminal shows them."""
 
-from __future__ import annotations
-
 import io
 
 from rich.console import Console

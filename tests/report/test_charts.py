@@ -1,7 +1,5 @@
 """Charts: bars, dots and rows lie where their values are, on scales with few ticks."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

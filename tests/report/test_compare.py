@@ -1,7 +1,5 @@
 """Strategies compared on lengths: which are tried with which options, what is exact, and what stands for all."""
 
-from __future__ import annotations
-
 import io
 import pickle
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The report of a packed dataset: counted from its rows, and a few of them to draw."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from packtool.planning.plan import INSERTED_EOS, PADDING

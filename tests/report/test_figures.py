@@ -1,7 +1,5 @@
 """Figures as they are written: never rounded to what they are not, never wider than their column."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Pages: whole, self-contained and escaped, with the charts that the report promises."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree

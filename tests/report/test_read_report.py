@@ -1,7 +1,5 @@
 """`report.json` is read as it was written, and agrees with its manifest; what is no report of packtool's is refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A row in the terminal: boundaries, padding and repeats are visible, with and without colour."""
 
-from __future__ import annotations
-
 import packtool
 from packtool.commands.show import show
 from tests.making import Make

@@ -1,7 +1,5 @@
 """Reports in the terminal, a pipe and a file: styles, spaces, and how wide they are."""
 
-from __future__ import annotations
-
 import io
 import re
 

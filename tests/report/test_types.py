@@ -1,7 +1,5 @@
 """What `stats` and `report.json` hold is what their types say, and so what the published schema says."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

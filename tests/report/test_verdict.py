@@ -1,7 +1,5 @@
 """The verdict, advice and judgements: what is said, of which corpora, with which figures."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

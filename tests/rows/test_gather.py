@@ -1,7 +1,5 @@
 """Gathering against slicing, at every piece size around the sizes Arrow treats specially."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

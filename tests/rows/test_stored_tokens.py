@@ -1,7 +1,5 @@
 """Datasets without tokens: where their stores may lie, and what is refused of them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The scripts are files to run, not a package: let the tests import them as Python itself does, from their folder."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every code of an error or warning says on a page what it means, and every entry has its code."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Dense code is counted, and named where it became denser."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

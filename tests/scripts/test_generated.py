@@ -1,7 +1,5 @@
 """Pages, tables and pictures that scripts write are what they would write today."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

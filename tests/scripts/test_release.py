@@ -1,7 +1,5 @@
 """A release is built and tried whole; what must not be published is named."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The description of reports says what the types say."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

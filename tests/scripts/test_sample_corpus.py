@@ -1,7 +1,5 @@
 """The sample corpus of `make demo`: large enough, of all kinds, and the same every time."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

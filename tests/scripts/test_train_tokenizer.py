@@ -1,7 +1,5 @@
 """The shipped tokenizer, and the script that trains it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

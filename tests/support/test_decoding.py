@@ -1,7 +1,5 @@
 """JSON as typed values: with one kind of error, and from any number of threads."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec

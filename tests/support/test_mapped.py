@@ -1,7 +1,5 @@
 """Maps keep no file open, and go when nothing needs them."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What is said of progress: a bar on a terminal, lines in a log, and rates of this run alone."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

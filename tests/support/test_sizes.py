@@ -1,7 +1,5 @@
 """Sizes: exact, and refused where they are not sizes, however long."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Temporary directories go, whatever happens in them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

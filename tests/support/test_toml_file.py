@@ -1,7 +1,5 @@
 """TOML as people and machines write it: every value has its line, and so has what is refused."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What is wrong with a record or a file is one fault: told, kept beside the columns of a batch, or sent by a worker."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

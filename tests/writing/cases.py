@@ -1,7 +1,5 @@
 """Packings of every kind of atom, and functions that count their calls."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A store to pack, and other processes that do it."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arrays in files are found again, never larger than their file, and gone with their block."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Damaged input is found while it is read, and nothing that was made of it is kept."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from threading import Event
 from typing import Any

@@ -1,7 +1,5 @@
 """The memory that is given, and what it is enough for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

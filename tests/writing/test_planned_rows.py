@@ -1,7 +1,5 @@
 """Rows of a source in a new order, batch by batch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

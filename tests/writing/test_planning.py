@@ -1,7 +1,5 @@
 """Plans beyond memory: on disk, and sent to other processes. `test_same_rows.py` says that they are the same."""
 
-from __future__ import annotations
-
 import gc
 import tracemalloc
 from contextlib import AbstractContextManager

@@ -1,8 +1,6 @@
 """The same rows by every way to them: packed, shuffled, drawn in memory; with tokens and without; in any memory, and by
 processes that share none."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Scratch files that are gone or changed are told, and not read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

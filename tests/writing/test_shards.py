@@ -1,7 +1,5 @@
 """Rows to shards: what an interrupted run wrote is kept only where it is, bit for bit, what that run wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

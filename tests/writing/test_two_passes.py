@@ -1,7 +1,5 @@
 """Beyond memory: the same bytes as in memory, for any number of partitions, tasks and workers."""
 
-from __future__ import annotations
-
 from concurrent.futures import wait
 from pathlib import Path
 from typing import Any

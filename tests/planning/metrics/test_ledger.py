@@ -1,7 +1,5 @@
 """The ledger balances or is an error that names the equation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import msgspec

@@ -1,7 +1,5 @@
 """Distributions of lengths, against sorted lists; documents that are not packed, against all batches."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

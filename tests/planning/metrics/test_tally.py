@@ -1,7 +1,5 @@
 """Tallies, and the metrics of them, against a count of every single token; of no rows, and of several buckets."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """`best-fit-in-order`: the bins of its definition, item by item; a worked example."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Every strategy is where readers look for it, and is said to be what it declares; what is missing is named."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What becomes of rows beside one that is left out; `tests/test_laws.py` has the law."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

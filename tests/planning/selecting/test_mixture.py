@@ -1,7 +1,5 @@
 """The law of mixtures: nearest to what was asked. `tests/choosing/test_recount.py` says which documents these are."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

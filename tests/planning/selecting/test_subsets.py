@@ -1,7 +1,5 @@
 """The first document with each text, however many texts are sorted at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Rows dealt to ranks: all of them, equally many each, and never so that a step takes longer than undealt."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from typing import Any
 

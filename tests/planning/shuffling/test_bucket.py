@@ -1,7 +1,5 @@
 """The bucket shuffle: batches of rows of one length."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

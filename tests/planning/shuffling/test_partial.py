@@ -1,7 +1,5 @@
 """The partial shuffle: lanes of a stream, rotated."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

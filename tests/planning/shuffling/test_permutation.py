@@ -1,7 +1,5 @@
 """The permutation: uniform, the same however it is drawn, and different for every seed, epoch and purpose."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Conversations of every shape, drawn by a seed: what real ones hold, and what upsets tokenizers and templates."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

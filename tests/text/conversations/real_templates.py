@@ -5,8 +5,6 @@ of its model stops at, and those that end the two turns of a chat; `python -m te
 prints it anew.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """Conversations rendered by small templates, and the parts of their texts that train."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

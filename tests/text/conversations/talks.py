@@ -1,7 +1,5 @@
 """Conversations of records by the names of the contract."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Chat templates and special tokens are found in the files that lie beside a tokenizer."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

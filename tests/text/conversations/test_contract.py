@@ -1,7 +1,5 @@
 """What a record holds is told by the names of the contract alone; everything else is refused, with what is there."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

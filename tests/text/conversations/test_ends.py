@@ -1,7 +1,5 @@
 """The token that ends a turn trains with it, wherever the template writes it."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.text.conversations.fuzz import talk

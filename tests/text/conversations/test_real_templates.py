@@ -1,7 +1,5 @@
 """By the templates of real models, every turn that trains does so with an end that generation stops at."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

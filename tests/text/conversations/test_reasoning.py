@@ -1,7 +1,5 @@
 """Reasoning is found in every form that is read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

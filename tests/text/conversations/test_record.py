@@ -1,7 +1,5 @@
 """Records of every kind become the same conversation."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

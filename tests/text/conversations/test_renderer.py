@@ -1,7 +1,5 @@
 """The way of a record: its conversation is found, changed as asked, rendered, and searched for special tokens."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

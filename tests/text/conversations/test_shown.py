@@ -1,7 +1,5 @@
 """What a template does not show of a conversation is refused by name, and what a template shows in any form is not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

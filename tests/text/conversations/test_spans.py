@@ -1,7 +1,5 @@
 """What trains, from marks and from renderings of the beginnings of a conversation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Templates render as Jinja does in Transformers, and can do no harm."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """Bytes compressed in every way that is read."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

@@ -5,8 +5,6 @@
 Run it in a process of its own: a crash is seen.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import random

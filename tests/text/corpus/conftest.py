@@ -1,7 +1,5 @@
 """What conversations of a corpus are tokenized with."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -8,8 +8,6 @@ files at once, and must fail exactly on files with a bad record when told to. Ru
 time are bounded, and a crash is seen.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """Files written, found and read in one line each."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

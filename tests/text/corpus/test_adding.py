@@ -1,7 +1,5 @@
 """A format of input is one file and one word, as CONTRIBUTING says; the example there is the one added."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Blocks: the same division of the same files, whatever reads them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

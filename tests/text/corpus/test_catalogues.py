@@ -1,7 +1,5 @@
 """A table whose catalogue says which rows count is refused; splits of a dataset side by side are told."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a file is: what --format says, else its suffix; what neither tells, or hardly is meant, is refused."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

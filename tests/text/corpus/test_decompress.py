@@ -1,7 +1,5 @@
 """Archives of several members, whole and damaged."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -1,7 +1,5 @@
 """CSV and TSV: each value as it stands, and a quote that is never closed is told."""
 
-from __future__ import annotations
-
 import csv
 import io
 from typing import Any

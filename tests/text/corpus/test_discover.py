@@ -1,7 +1,5 @@
 """What arguments stand for: every file and directory once, links and pipes told, nothing left out without a word."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re

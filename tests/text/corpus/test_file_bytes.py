@@ -1,8 +1,6 @@
 """A corpus file while it is read: wherever it lies, its checksum is that of the bytes that were read, and any change is
 an error."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import random

@@ -1,7 +1,5 @@
 """Filters keep what is within their bounds, and count what they drop; one is added as CONTRIBUTING says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The files that arguments stand for, and what the user is told of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

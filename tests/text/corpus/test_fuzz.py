@@ -1,7 +1,5 @@
 """Random inputs against an independent parse: a short form, and the long one (see fuzz.py)."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.shell import fuzzed

@@ -1,8 +1,6 @@
 """JSON Lines, read in any division, give the same documents and name the same bad lines. fuzz.py compares more of them
 with an independent parse."""
 
-from __future__ import annotations
-
 import io
 import json
 

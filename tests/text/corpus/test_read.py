@@ -1,7 +1,5 @@
 """A span of a file: what comes before damage is kept, what is lost is said, a change is an error."""
 
-from __future__ import annotations
-
 import bz2
 import random
 from pathlib import Path

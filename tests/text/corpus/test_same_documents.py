@@ -1,7 +1,5 @@
 """The same table gives the same documents, kept fields and refusals in every format, whatever the options name."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

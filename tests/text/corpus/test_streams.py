@@ -1,7 +1,5 @@
 """What can be read only once: pipes, as a shell makes them of commands, and standard input."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -1,8 +1,6 @@
 """Tables of values: one document a row. Of CSV every column is text, whatever it looks like; of Parquet, row groups,
 long values, bytes that are not text, damage."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,8 +1,6 @@
 """Plain text: one document a file, one a line or one between separators; every line of a range once, none above the
 limit held."""
 
-from __future__ import annotations
-
 import io
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Texts encoded by an encoder of packtool, and by the tokenizers library."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from itertools import islice

@@ -4,8 +4,6 @@ Packages are only downloaded and unpacked, never installed. Where none ships a t
 there, and its name says so.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

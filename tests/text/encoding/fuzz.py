@@ -1,7 +1,5 @@
 """Texts that try to break an encoder: for any tokenizer, any number of them, the same for the same seed."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 from typing import Any

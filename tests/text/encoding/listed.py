@@ -1,7 +1,5 @@
 """Tokenizers on the list of what gigatoken is right for, and tokenizers that are not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tokenizers import AddedToken

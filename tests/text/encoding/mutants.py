@@ -3,8 +3,6 @@
 The same for the same seed. A file may be whole, odd or broken; nothing here says which.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import random

@@ -1,7 +1,5 @@
 """Tokenizer files made of ranks of tiktoken, which packages ship, and of the regular expressions of other models."""
 
-from __future__ import annotations
-
 import base64
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Tokenizers of many shapes, trained on a few sentences."""
 
-from __future__ import annotations
-
 import functools
 import json
 import random

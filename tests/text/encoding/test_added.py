@@ -1,7 +1,5 @@
 """Added tokens of the files beside a tokenizer.json are read as Transformers reads them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Characters that a tokenizer has no token for are named, and counted as the reference loses them."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

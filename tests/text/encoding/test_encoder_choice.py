@@ -1,7 +1,5 @@
 """Which encoder runs, and why."""
 
-from __future__ import annotations
-
 import pytest
 
 from packtool.errors import UsageError

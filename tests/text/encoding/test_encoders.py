@@ -1,7 +1,5 @@
 """The reference gives the ids of the tokenizers library, and is one clear error where that fails."""
 
-from __future__ import annotations
-
 import pytest
 
 from packtool.errors import DataError

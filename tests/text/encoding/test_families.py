@@ -1,7 +1,5 @@
 """Each rule by which a tokenizer is handed to the fast encoder, and attempts to break it."""
 
-from __future__ import annotations
-
 import unicodedata
 from itertools import product
 

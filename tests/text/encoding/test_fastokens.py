@@ -1,7 +1,5 @@
 """The encoder for any regular expression gives the ids of the reference wherever it may be used."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The fast encoder gives the ids of the reference wherever it may be used."""
 
-from __future__ import annotations
-
 import pytest
 
 from packtool.text.encoding import gigatoken

@@ -1,7 +1,5 @@
 """The ids of added tokens, told without the library, are those that the library gives."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

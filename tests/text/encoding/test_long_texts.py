@@ -1,7 +1,5 @@
 """Long texts cut into pieces give the ids of the whole text; where that is not certain, they are not cut."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from typing import Any

@@ -3,8 +3,6 @@
 make test-tokenizers runs more of them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import warnings

@@ -1,7 +1,5 @@
 """Files that two libraries read in two ways go to the reference, whose ids are stored."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

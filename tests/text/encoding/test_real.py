@@ -3,8 +3,6 @@
 make test-tokenizers [TEXTS=1000]
 """
 
-from __future__ import annotations
-
 import json
 import os
 from itertools import islice

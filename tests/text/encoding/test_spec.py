@@ -1,7 +1,5 @@
 """What a tokenizer.json must be as far as packtool looks into it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The tokens that begin and end documents: found where they are known, and doubted where they end turns of a chat."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Characters that one encoder knows and the other does not, in contexts that pre-tokenizers treat differently."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The running check of the fast encoder against the reference."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

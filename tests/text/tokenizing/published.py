@@ -1,7 +1,5 @@
 """The forms in which the cards of models write a prompt to fill in the middle, and a document cut as one of them."""
 
-from __future__ import annotations
-
 import tempfile
 from fractions import Fraction
 from itertools import count

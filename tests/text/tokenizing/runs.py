@@ -1,7 +1,5 @@
 """Texts tokenized by `tokenize`, and what the reference makes of them."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json
@@ -15,6 +13,7 @@ from pyarrow import parquet
 from tokenizers import Tokenizer
 
 import packtool
+from packtool.commands.tokenize import TokenizeResult
 from packtool.errors import PacktoolError
 from packtool.formats.token_store import TokenStore
 from tests.text.corpus.archives import zstd
@@ -61,7 +60,7 @@ def corpus_of_every_kind(folder: Path, texts: list[str]) -> Path:
     return folder
 
 
-def run(inputs: Any, output: Path, **options: Any) -> packtool.commands.tokenize.TokenizeResult:
+def run(inputs: Any, output: Path, **options: Any) -> TokenizeResult:
     return packtool.tokenize(inputs, output, **{"tokenizer": ASSET, "workers": 1, "quiet": True, **options})
 
 

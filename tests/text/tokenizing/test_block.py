@@ -1,7 +1,5 @@
 """Blocks: what is too large is passed over, in bounded memory."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Tokens train as the offsets of `tokenizers` say, however their text was composed."""
 
-from __future__ import annotations
-
 import json
 import random
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The account of a span: nothing that was read is lost between reader, filters and store."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What `tokenize --dry-run` estimates is about what `tokenize` writes."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

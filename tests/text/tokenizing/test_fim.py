@@ -1,7 +1,5 @@
 """Texts are rearranged to fill in the middle by their own hash, and taking a store apart gives every text back."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter

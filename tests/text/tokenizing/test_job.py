@@ -1,8 +1,6 @@
 """A run: where the fast encoder was wrong, or refuses the tokenizer, all is done by another; digests and names of what
 was read."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Where every document came from: traced from tokens back to the right characters of the right line."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """A text that ends with EOS or begins with BOS gets no second one; one that spells special tokens can be refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Rejected records: kept with their place and their reason."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Documents get BOS and EOS, and go to shards, with what trains of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """JSON over several lines gives the documents of the same records in lines."""
 
-from __future__ import annotations
-
 import io
 import json
 from typing import Any
