@@ -308,4 +308,8 @@ def by_value(values: I64) -> list[tuple[int, I64]]:
     order = np.argsort(values, kind="stable")
     ordered = values.take(order)
     cuts = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(order)]
-    return [(int(ordered[first]), order[first:last]) for first, last in pairwise(cuts) if first < last]
+    groups = []
+    for first, last in pairwise(cuts):
+        if first < last:
+            groups.append((int(ordered[first]), order[first:last]))
+    return groups

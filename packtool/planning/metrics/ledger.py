@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 
 from packtool.errors import DataError
 
 if TYPE_CHECKING:
-    from packtool.planning.metrics.tally import Tally  # readers of manifests need not load what counts
+    # Readers of manifests need not load what plans and counts.
+    from packtool.planning.metrics.tally import Tally
+    from packtool.planning.plan import Plan
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
@@ -108,23 +110,6 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         }
 
 
-class Planned(Protocol):
-    """The counts that a strategy states of its plan: see `packtool.planning.plan.Plan`."""
-
-    @property
-    def sequence_length(self) -> int: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def dropped(self) -> int: ...
-    @property
-    def eos_omitted(self) -> int: ...
-    @property
-    def eos_inserted(self) -> int: ...
-    @property
-    def untrained(self) -> int: ...
-
-
 class ChosenText(NamedTuple):
     """Text tokens of the stores, and what became of them before anything was planned; see `Ledger`."""
 
@@ -136,7 +121,7 @@ class ChosenText(NamedTuple):
 def balance(
     tokens: int,
     documents: int,
-    plans: Sequence[Planned],
+    plans: Sequence[Plan],
     tallies: Sequence[Tally],
     chosen: ChosenText | None = None,
     trained_stored: list[int] | None = None,
@@ -191,7 +176,7 @@ def balance(
     return ledger
 
 
-def _total(parts: Sequence[Planned] | Sequence[Tally], account: str) -> int:
+def _total(parts: Sequence[Plan] | Sequence[Tally], account: str) -> int:
     """Add up an account of all plans, or of all tallies."""
     return sum(getattr(part, account) for part in parts)
 

@@ -86,8 +86,7 @@ def _plan_windows(
     windows = window_ranges(lengths, options.window_tokens, ends)
     if len(windows) < 2:
         return plan_window(strategy, lengths, options, (0, len(lengths)))
-    steps = partial(_plan, strategy.plan, lengths, options, mixes(strategy, options), strategy.mixes)
-    plans = over(steps, windows)
+    plans = over(partial(plan_window, strategy, lengths, options), windows)
     return join_windows(list(zip([first for first, _ in windows], plans, strict=True)), lengths, arrays)
 
 
@@ -131,17 +130,11 @@ def plan_window(strategy: Strategy, lengths: Ints, options: PackOptions, window:
         strategy: one that plans windows.
         lengths: of all documents.
     """
-    return _plan(strategy.plan, lengths, options, mixes(strategy, options), strategy.mixes, window)
-
-
-def _plan(
-    plan: Callable[..., list[Plan]], lengths: Ints, options: PackOptions, mixed: bool, scatters: bool, window: Window
-) -> list[RowsPlan]:
     first, last = window
-    plans = cast("list[RowsPlan]", plan(lengths[first:last], options))
-    if mixed and scatters:
-        plans = [scattered(each, options.seed) for each in plans]
-    if mixed:
+    plans = cast("list[RowsPlan]", strategy.plan(lengths[first:last], options))
+    if mixes(strategy, options):
+        if strategy.mixes:
+            plans = [scattered(each, options.seed) for each in plans]
         plans = [each.mixed(options.seed, first) for each in plans]
     most = options.max_documents_per_row
     if most is None:
@@ -203,7 +196,9 @@ def _rounded(strategy: Strategy, lengths: Ints, options: PackOptions, arrays: Ar
     array([4, 4, 8])
     """
     multiple = options.multiple
-    row = options.row_length if strategy.omits_eos else 1
+    row = 1
+    if strategy.omits_eos:
+        row = options.row_length
     longest = int(lengths.max(initial=0)) + multiple
     kind = np.promote_types(lengths.dtype, np.min_scalar_type(max(longest, row)))
 
