@@ -29,7 +29,7 @@ from packtool.report.types import (
     Trial,
     Verdict,
 )
-from packtool.report.verdict import Judgement, judge
+from packtool.report.verdict import Judgement, by_length, judge
 from packtool.support.sizes import plural
 
 _TILES = (*("padding_ratio", "cut_fitting_ratio", "dropped_ratio", "repeated_ratio", "mean_context"), "steps_per_epoch")
@@ -341,7 +341,7 @@ def _comparison_sections(comparison: Comparison, lengths: str) -> Iterator[str]:
     """
     yield section(tables.strategies_table(comparison))
     drawings = [lengths]
-    for size, trials in _by_length(comparison):
+    for size, trials in by_length(comparison.entries).items():
         drawings.append(_losses(size, trials))
     pictures = [_picture(trial) for trial in _of_verdicts(comparison) if trial.sample_rows]
     yield grid(drawings)
@@ -361,13 +361,6 @@ def _rest_of_comparison(comparison: Comparison) -> Iterator[str]:
     others = [entry for entry in comparison.entries if entry.sample_rows and entry not in shown]
     if others:
         yield "<h2>Rows of the other strategies</h2>" + grid(map(_picture, others))
-
-
-def _by_length(comparison: Comparison) -> list[tuple[int | None, list[Trial]]]:
-    groups: dict[int | None, list[Trial]] = {}
-    for entry in comparison.entries:
-        groups.setdefault(entry.sequence_length, []).append(entry)
-    return list(groups.items())
 
 
 def _of_verdicts(comparison: Comparison) -> list[Trial]:

@@ -27,7 +27,7 @@ from packtool.report.types import (
     StoreReport,
     Trial,
 )
-from packtool.report.verdict import cuts_too_much, degenerate, keeps_text, pads_too_much
+from packtool.report.verdict import by_length, cuts_too_much, degenerate, keeps_text, pads_too_much
 from packtool.support.sizes import plural
 
 Item = TypeVar("Item")
@@ -488,7 +488,7 @@ def strategies_table(comparison: Comparison) -> Table[Trial]:
     return Table(
         "Strategies",
         columns,
-        _by_length(comparison.entries),
+        _headed(comparison.entries),
         contest=lambda entry: not degenerate(entry),
         notes=[marked, *caveats(comparison)],
     )
@@ -506,7 +506,7 @@ def rest_table(comparison: Comparison) -> Table[Trial]:
         TableColumn("attention", lambda entry: entry.attention, number, relative),
         TableColumn("masked", lambda entry: entry.attention_masked, number, "the same within documents alone"),
     ]
-    return Table("Other figures of the strategies", columns, _by_length(comparison.entries))
+    return Table("Other figures of the strategies", columns, _headed(comparison.entries))
 
 
 def _trial_figure(key: str) -> TableColumn[Any]:
@@ -550,8 +550,5 @@ def caveats(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _by_length(trials: Sequence[Trial]) -> list[tuple[str, list[Trial]]]:
-    groups: dict[int | None, list[Trial]] = {}
-    for trial in trials:
-        groups.setdefault(trial.sequence_length, []).append(trial)
-    return [(name_of(row_length), group) for row_length, group in groups.items()]
+def _headed(trials: Sequence[Trial]) -> list[tuple[str, list[Trial]]]:
+    return [(name_of(row_length), group) for row_length, group in by_length(trials).items()]

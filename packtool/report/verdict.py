@@ -71,16 +71,19 @@ def verdicts(entries: Sequence[Trial], counts: LengthCounts) -> list[Verdict]:
     if not counts.documents:
         return []
     field = [entry for entry in entries if STRATEGIES[entry.strategy].recommended] or entries
-    by_length: dict[int, list[Trial]] = {}
-    several = []
-    for entry in field:
-        if entry.sequence_length is None:
-            several.append(entry)
-        else:
-            by_length.setdefault(entry.sequence_length, []).append(entry)
-    if not by_length:
+    groups = by_length(field)
+    several = groups.pop(None, [])
+    if not groups:
         return [_verdict(None, several, [], counts)]
-    return [_verdict(size, tried, several, counts) for size, tried in by_length.items()]
+    return [_verdict(size, tried, several, counts) for size, tried in groups.items()]
+
+
+def by_length(trials: Sequence[Trial]) -> dict[int | None, list[Trial]]:
+    """Group trials by their row lengths; those of several lengths are together."""
+    groups: dict[int | None, list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault(trial.sequence_length, []).append(trial)
+    return groups
 
 
 def padding_waste(rows: Trial | PackedReport) -> float:
