@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import xxhash
@@ -43,11 +43,27 @@ from packtool.warnings import warn
 
 
 @dataclass(frozen=True)
-class There:
-    """What lies at a place: one of the four kinds below."""
+class Found:
+    """What lies at a place.
 
-    names: Mapping[str, int] = field(default_factory=dict)  # the size of every file in bytes, by its name
-    marker: bytes | None = None  # the contents of the marker; None if there is no marker
+    Attributes:
+        kind: *nothing*: no file, or only a lock and a marker that was written in part, whose run was killed before it
+            had begun. *begun*: unfinished work with a marker, whose run is still working, or was killed. *finished*: a
+            dataset or an export. *other*: files without a marker or a manifest, packtool's, from an unknown run, or
+            another program's.
+        names: the size of every file in bytes, by its name.
+        marker: the contents of the marker; None if there is no marker, or it was removed after the files were listed.
+            One may lie beside a finished dataset: of the run that made it, killed before it cleaned up; or of a run
+            that was going to replace it, killed before it removed anything.
+        digest: xxh3-128 of the manifest of a finished dataset; else "".
+        by: the command that finished it, and its key; None if they are unknown.
+    """
+
+    kind: Literal["nothing", "begun", "finished", "other"]
+    names: Mapping[str, int] = field(default_factory=dict)
+    marker: bytes | None = None
+    digest: str = ""
+    by: Made | None = None
 
     @cached_property
     def mark(self) -> Mark | None:
@@ -59,56 +75,25 @@ class There:
     @property
     def last(self) -> State | None:
         """The last command here and its key, as far as they are known: `packtool run` refuses another command's."""
-        return self.mark
-
-
-class Nothing(There):
-    """No file, or only a lock and a marker that was written in part: their run was killed before it had begun."""
-
-
-class Begun(There):
-    """Unfinished work with a marker: its run is still working, or was killed.
-
-    `mark` is None if the marker is damaged, or was removed after the files were listed.
-    """
-
-
-@dataclass(frozen=True)
-class Finished(There):
-    """A dataset or an export.
-
-    A marker may lie beside it: of the run that made it, killed before it cleaned up; or of a run that was going to
-    replace it, killed before it removed anything.
-    """
-
-    digest: str = ""  # xxh3-128 of the manifest
-    by: Made | None = None  # the command that made it, and its key; None if they are unknown
-
-    @property
-    def last(self) -> State | None:
         return self.mark or self.by
 
 
-class Other(There):
-    """Files without a marker or a manifest: packtool's, from an unknown run, or another program's."""
-
-
-def look(place: Place) -> There:
+def look(place: Place) -> Found:
     """Look at a place, without touching it."""
     if isinstance(place, LocalPlace):
         foreign = _foreign(place.path)
         if foreign is not None:
-            return Other({foreign: 0})
+            return Found("other", {foreign: 0})
     names = place.names()
     if not any(map(is_begun, names)):  # true of every file but a lock and a marker that was written in part
-        return Nothing()
+        return Found("nothing")
     marker = _marker(place, names)
     finished = _finished(place, names, marker)
     if finished is not None:
         return finished
     if MARKER in names:
-        return Begun(names, marker)
-    return Other(names)
+        return Found("begun", names, marker)
+    return Found("other", names)
 
 
 def _foreign(path: Path) -> str | None:
@@ -136,7 +121,7 @@ def _marker(place: Place, names: Mapping[str, int]) -> bytes | None:
         return b""
 
 
-def _finished(place: Place, names: Mapping[str, int], marker: bytes | None) -> Finished | None:
+def _finished(place: Place, names: Mapping[str, int], marker: bytes | None) -> Found | None:
     """Return the finished output at a place; None if there is no manifest, or only a leftover of a killed run.
 
     Beside a marker a manifest is a leftover if it is damaged, if there is no `run.json`, or if `run.json` has another
@@ -162,7 +147,7 @@ def _finished(place: Place, names: Mapping[str, int], marker: bytes | None) -> F
         return None
     if late:
         by = None  # `run.json` is of another manifest, so it does not tell who made this dataset
-    return Finished(names, marker, digest, by)
+    return Found("finished", names, marker, digest, by)
 
 
 def _made_by(place: Place) -> Made | None:
@@ -251,7 +236,7 @@ def require_free(place: Place, command: str, inputs: Iterable[Path | str]) -> No
     if there.last is not None and there.last.command != command:
         what = f"written by packtool {there.last.command}, not by packtool {command}"
         raise UsageError("resume-differs", what, remedy="choose another output", where=str(place))
-    if isinstance(there, Other) and not _leftovers(there):
+    if there.kind == "other" and not _leftovers(there):
         raise _not_empty(place, there)
     _require_no_links(place)
 
@@ -260,12 +245,12 @@ def preview(place: Place, state: State) -> Occupancy:
     """Tell what a run with this command and key would find at a place, without touching it."""
     try:
         there = look(place)
-        if isinstance(there, Finished) and state.same(there.by):
+        if state.same(there.by):
             _require_whole(place)
             return "finished"
     except (OSError, PacktoolError):
         return "other"  # a dry run never fails because of its output: the run itself reports what is wrong there
-    if isinstance(there, Nothing):
+    if there.kind == "nothing":
         return "nothing"
     return "unfinished" if state.same(there.mark) else "other"
 
@@ -296,7 +281,7 @@ def _output(place: Place, state: State, options: Writing) -> Output:
     return Output(place, work, work / state.key, state)
 
 
-def _decided(output: Output, options: Writing) -> There:
+def _decided(output: Output, options: Writing) -> Found:
     """Look at an output, set its `action` to what the run does there, and return what lies there."""
     place = output.place
     _require_directory(place)
@@ -312,7 +297,7 @@ def _require_directory(place: Place) -> None:
         raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(place))
 
 
-def decide(place: Place, there: There, state: State, options: Writing) -> Action:
+def decide(place: Place, there: Found, state: State, options: Writing) -> Action:
     """Decide what a run does at a place, by what lies there.
 
     | there                                              | neither option | `resume` | `overwrite` |
@@ -335,7 +320,7 @@ def decide(place: Place, there: There, state: State, options: Writing) -> Action
         UsageError: it is refused.
         DataError: a file of the finished output that would be kept is gone.
     """
-    if isinstance(there, Nothing):
+    if there.kind == "nothing":
         return Action.BEGIN
     if options.resume:
         return _resumed(place, there, state, options)
@@ -345,9 +330,9 @@ def decide(place: Place, there: There, state: State, options: Writing) -> Action
     return Action.REPLACE
 
 
-def _resumed(place: Place, there: There, state: State, options: Writing) -> Action:
+def _resumed(place: Place, there: Found, state: State, options: Writing) -> Action:
     """Decide for a run that resumes: the column `resume` of `decide`."""
-    if isinstance(there, Finished):
+    if there.kind == "finished":
         if state.same(there.by):
             _require_whole(place)
             return Action.KEEP
@@ -364,7 +349,7 @@ def _resumed(place: Place, there: There, state: State, options: Writing) -> Acti
     raise _not_resumed(place, there, state, there.mark, options)
 
 
-def _begin(output: Output, options: Writing, there: There) -> None:
+def _begin(output: Output, options: Writing, there: Found) -> None:
     """Mark the place for this run, then look again; remove what is to be replaced.
 
     In a directory a lock keeps other runs out, and the marker only tells what was begun. An object store has no lock
@@ -388,7 +373,7 @@ def _begin(output: Output, options: Writing, there: There) -> None:
     """
     place = output.place
     old_digest = ""  # of the manifest that this run replaces
-    if output.action is Action.REPLACE and isinstance(there, Finished):
+    if output.action is Action.REPLACE:
         old_digest = there.digest
     elif output.action is Action.GO_ON and there.mark is not None:
         old_digest = there.mark.replaces
@@ -397,21 +382,21 @@ def _begin(output: Output, options: Writing, there: There) -> None:
     if not place.create(MARKER, output.mark, replaces=there.marker):
         raise taken(place)
     now = look(place)  # rule 2
-    finished = now if isinstance(now, Finished) else None
-    if output.action is Action.GO_ON and finished is not None and output.state.same(finished.by):
+    finished = now.kind == "finished"
+    if output.action is Action.GO_ON and output.state.same(now.by):
         output.action = Action.KEEP  # the manifest of the killed run was still on its way
         output.leave()
         return
-    if finished is not None and finished.digest != old_digest:
+    if finished and now.digest != old_digest:
         # A faster run finished here in the meantime: its dataset stays, and must not look like unfinished work. (If a
         # third run has exchanged this marker for its own by now, that one is removed: that run notices in
         # `delivery.require_mark`, and marks the place again.)
         place.remove([MARKER])
         raise taken(place)
-    if finished is not None:  # rule 3
+    if finished:  # rule 3
         place.remove([manifests.MANIFEST])
     # Unfinished work stays only if this run goes on with it; files of a dataset that is replaced never stay.
-    if finished is not None or output.action is not Action.GO_ON:
+    if finished or output.action is not Action.GO_ON:
         keep = (MARKER, f"{UNFINISHED}/{LOCK}")
         # The manifest that was removed above is among the others: removing what is not there is no error.
         place.remove(name for name in now.names if is_ours(name) and name not in keep)
@@ -486,7 +471,7 @@ def _require_whole(place: Place) -> None:
         raise DataError("missing-shard", what, remedy=remedy, where=error.where) from None
 
 
-def _not_resumed(place: Place, there: There, state: State, by: Mark | Made | None, options: Writing) -> UsageError:
+def _not_resumed(place: Place, there: Found, state: State, by: Mark | Made | None, options: Writing) -> UsageError:
     """Return the error for work that a run can neither continue nor keep.
 
     Args:
@@ -496,9 +481,9 @@ def _not_resumed(place: Place, there: There, state: State, by: Mark | Made | Non
     if by is None:
         what = "not empty, and not the output of an interrupted run"
         remedy = "give --overwrite=True, or give another output"
-        if isinstance(there, Begun):
+        if there.kind == "begun":
             what = "holds unfinished work whose marker is damaged"
-        elif isinstance(there, Other):  # --overwrite would not remove it
+        elif there.kind == "other":  # --overwrite would not remove it
             remedy = "choose another output, or move it away"
         return UsageError("nothing-to-resume", what, remedy=remedy, where=str(place))
     differ = changed(by.arguments, options)
@@ -514,11 +499,11 @@ def _not_resumed(place: Place, there: There, state: State, by: Mark | Made | Non
     return UsageError("resume-differs", what, remedy=remedy, where=str(place))
 
 
-def _not_empty(place: Place, there: There) -> UsageError:
+def _not_empty(place: Place, there: Found) -> UsageError:
     """Return the error for a place that is not empty, given neither --resume nor --overwrite."""
-    if isinstance(there, Finished):
+    if there.kind == "finished":
         what, remedy = f"holds a finished {manifests.kind_at(place)} already", "give --overwrite=True to replace it"
-    elif isinstance(there, Begun):
+    elif there.kind == "begun":
         command = "command" if there.mark is None else f"packtool {there.mark.command}"
         what = f"holds the unfinished work of an interrupted {command}"
         remedy = "give --resume=True to go on, --overwrite=True to start again"
@@ -531,19 +516,19 @@ def _not_empty(place: Place, there: There) -> UsageError:
     return UsageError("output-not-empty", what, remedy=remedy, where=str(place))
 
 
-def _leftovers(there: There) -> bool:
+def _leftovers(there: Found) -> bool:
     """Return whether nothing but leftovers of unfinished work lies at a place."""
-    return isinstance(there, Other) and all(map(_is_work, there.names))
+    return there.kind == "other" and all(map(_is_work, there.names))
 
 
-def _require_ours(place: Place, there: There) -> None:
+def _require_ours(place: Place, there: Found) -> None:
     """Refuse to remove anything but the files of a readable dataset, or of unfinished work of packtool."""
     known: set[str] = set()
-    if isinstance(there, Finished):
+    if there.kind == "finished":
         known = _known(place)
     for name in sorted(there.names):
         ours = name in known or _is_work(name)
-        if isinstance(there, Begun):  # nothing lists its files yet, so their names alone must tell
+        if there.kind == "begun":  # nothing lists its files yet, so their names alone must tell
             ours = is_ours(name)
         if not ours:
             what, remedy = f"holds {name}, which packtool did not write", "move it away, or choose another output"

@@ -10,7 +10,7 @@ import pytest
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import MARKER
-from packtool.outputs.claim import Begun, Finished, Nothing, Other, There, key_of, look, preview
+from packtool.outputs.claim import key_of, look, preview
 from packtool.outputs.delivery import mark_again, require_mark, state_of_mark
 from packtool.outputs.output import Action, State
 from packtool.places.local import LocalPlace
@@ -112,24 +112,24 @@ LEFT = f"{FULL}leftovers of unfinished work. Give resume=True or overwrite=True:
 LETTER = f"{FULL}letter.txt already"
 KEPT = "output-has-other-files: holds letter.txt, which packtool did not write. Move it away"
 Made = Callable[[Path], object]
-TABLE: dict[str, tuple[Made, type[There], str, Action | str, Action | str, Action | str]] = {
-    "nothing": (Path.mkdir, Nothing, "nothing", Action.BEGIN, Action.BEGIN, Action.BEGIN),
-    "not begun": (before_its_state, Nothing, "nothing", Action.BEGIN, Action.BEGIN, Action.BEGIN),
-    "begun": (begun, Begun, "unfinished", INTERRUPTED, Action.GO_ON, Action.REPLACE),
-    "begun by another": (lambda out: begun(out, "other"), Begun, "other", INTERRUPTED, DIFFERS, Action.REPLACE),
-    "another command": (lambda out: begun(out, command="pack"), Begun, "other", FULL, COMMAND, Action.REPLACE),
-    "a damaged marker": (damaged, Begun, "other", UNKNOWN, MARKED, Action.REPLACE),
-    "nothing but that": (damaged_alone, Begun, "other", UNKNOWN, Action.GO_ON, Action.REPLACE),
-    "finished": (finished, Finished, "finished", STORED, Action.KEEP, Action.REPLACE),
-    "finished by another": (lambda out: finished(out, "other"), Finished, "other", STORED, DIFFERS, Action.REPLACE),
-    "finished since": (finished_since, Finished, "unfinished", STORED, DIFFERS, Action.REPLACE),
-    "to be replaced": (to_be_replaced, Finished, "unfinished", STORED, Action.GO_ON, Action.REPLACE),
-    "replaced by another": (replaced_by_another, Finished, "other", STORED, NOBODY, Action.REPLACE),
-    "finished by nobody": (of_nobody, Finished, "other", STORED, NOBODY, Action.REPLACE),
-    "finished, less a file": (lost_a_file, Finished, "other", STORED, GONE, Action.REPLACE),
-    "a manifest of nothing": (not_told, Finished, "other", FULL, NOBODY, NOT_TOLD),
-    "leftovers": (leftovers, Other, "other", LEFT, Action.REPLACE, Action.REPLACE),
-    "other files": (others, Other, "other", LETTER, OTHERS, KEPT),
+TABLE: dict[str, tuple[Made, str, str, Action | str, Action | str, Action | str]] = {
+    "nothing": (Path.mkdir, "nothing", "nothing", Action.BEGIN, Action.BEGIN, Action.BEGIN),
+    "not begun": (before_its_state, "nothing", "nothing", Action.BEGIN, Action.BEGIN, Action.BEGIN),
+    "begun": (begun, "begun", "unfinished", INTERRUPTED, Action.GO_ON, Action.REPLACE),
+    "begun by another": (lambda out: begun(out, "other"), "begun", "other", INTERRUPTED, DIFFERS, Action.REPLACE),
+    "another command": (lambda out: begun(out, command="pack"), "begun", "other", FULL, COMMAND, Action.REPLACE),
+    "a damaged marker": (damaged, "begun", "other", UNKNOWN, MARKED, Action.REPLACE),
+    "nothing but that": (damaged_alone, "begun", "other", UNKNOWN, Action.GO_ON, Action.REPLACE),
+    "finished": (finished, "finished", "finished", STORED, Action.KEEP, Action.REPLACE),
+    "finished by another": (lambda out: finished(out, "other"), "finished", "other", STORED, DIFFERS, Action.REPLACE),
+    "finished since": (finished_since, "finished", "unfinished", STORED, DIFFERS, Action.REPLACE),
+    "to be replaced": (to_be_replaced, "finished", "unfinished", STORED, Action.GO_ON, Action.REPLACE),
+    "replaced by another": (replaced_by_another, "finished", "other", STORED, NOBODY, Action.REPLACE),
+    "finished by nobody": (of_nobody, "finished", "other", STORED, NOBODY, Action.REPLACE),
+    "finished, less a file": (lost_a_file, "finished", "other", STORED, GONE, Action.REPLACE),
+    "a manifest of nothing": (not_told, "finished", "other", FULL, NOBODY, NOT_TOLD),
+    "leftovers": (leftovers, "other", "other", LEFT, Action.REPLACE, Action.REPLACE),
+    "other files": (others, "other", "other", LETTER, OTHERS, KEPT),
 }
 """What lies at a place, its kind, what a dry run says, and what a run does or says: with neither option, to resume, to
 overwrite."""
@@ -150,7 +150,7 @@ def test_what_lies_there_and_what_is_asked_decide(tmp_path: Path, bucket: Bucket
             out = f"{URL}/{name}"
         place = place_of(out)
         before = place.names()
-        assert type(look(place)) is kind
+        assert look(place).kind == kind
         assert preview(place, State("tokenize", "k")) == seen
         if isinstance(way, str):
             with pytest.raises(PacktoolError) as caught:
