@@ -16,20 +16,6 @@ from packtool.options.kinds import OF_PLACES, Records
 from packtool.options.values import read_value
 from packtool.spelling import flag
 
-_OF_ONE_CALL = (
-    "output",
-    "overwrite",
-    "resume",
-    "dry_run",
-    "quiet",
-    "workers",
-    "memory",
-    "scheduler",
-    "staging",
-    "staging_limit",
-)
-"""Options that say where a call writes, and how."""
-
 
 def plain_arguments(arguments: object) -> dict[str, Any]:
     """Return the arguments that the output depends on, without defaults; local paths become absolute.
@@ -41,7 +27,7 @@ def plain_arguments(arguments: object) -> dict[str, Any]:
     plain = {}
     for name, declaration in declared(type(arguments)).items():
         value = getattr(arguments, name)
-        if name in _OF_ONE_CALL or (not declaration.required and value == declaration.default):
+        if not declaration.of_work or (not declaration.required and value == declaration.default):
             continue
         if isinstance(value, Records):
             value = "-"  # they are read in place of standard input
@@ -119,7 +105,7 @@ def as_recorded_by(command: Any, given: Any) -> dict[str, Any] | None:
         return None
     arguments = arguments_of(command)
     options = declared(arguments)
-    if "output" not in options or not set(given) <= set(options).difference(_OF_ONE_CALL):
+    if "output" not in options or not all(name in options and options[name].of_work for name in given):
         return None
     values: dict[str, Any] = {"output": "output"}
     try:

@@ -124,6 +124,7 @@ class Option:
     advice: str = ""  # which of the suggestions to take
     positional: bool = False  # without a name on the command line, and `input` in a file
     in_file: bool = True  # may stand in a TOML file: it is about the work, not about one call
+    local: bool = False  # it says where the work is done, and with what: whoever repeats a call gives his own
     recorded: bool = False  # the output depends on it, so the manifest records it
     python_only: bool = False  # the command line has an option of its own for it
     suggestions: tuple[str, ...] = ()  # values for the shell to complete, where there may be others
@@ -155,6 +156,11 @@ class Declared:
     def required(self) -> bool:
         """Whether it has no default."""
         return self.default is MISSING
+
+    @property
+    def of_work(self) -> bool:
+        """Whether it says what is made: a call that repeats another one gives it, too."""
+        return self.option.in_file and not self.option.local
 
     @property
     def choices(self) -> tuple[str, ...]:

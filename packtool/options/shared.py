@@ -18,7 +18,8 @@ _of_call = partial(Option, FLAG, group="General", in_file=False)
 Many = Sequence[Path | str] | Path | str
 
 OutputOption = Annotated[
-    Path | str, Option(PLACE, "Directory or URL to write; must be empty or new.", "Output", short="-o", metavar="DIR")
+    Path | str,
+    Option(PLACE, "Directory or URL to write; must be empty or new.", "Output", short="-o", metavar="DIR", local=True),
 ]
 Staging = Annotated[
     Path | str | None,
@@ -28,6 +29,7 @@ Staging = Annotated[
         "Rarely needed",
         metavar="DIR",
         default="in the user's cache",
+        local=True,
     ),
 ]
 StagingLimit = Annotated[
@@ -37,6 +39,7 @@ StagingLimit = Annotated[
         "Most disk space for inputs at URLs; larger inputs are fetched shard by shard, and rows move twice.",
         "Rarely needed",
         default="half of what is free there",
+        local=True,
     ),
 ]
 Seed = Annotated[int, Option(NUMBER, "Seed of every random choice.", "Order", low=0, high=LARGEST_SEED)]
@@ -53,6 +56,7 @@ WorkersOption = Annotated[
         low=1,
         high=1 << 16,
         default="all CPUs",
+        local=True,
     ),
 ]
 Quiet = Annotated[bool, Option(FLAG, "Show no progress bar.", "General", in_file=False, python_only=True)]
@@ -130,6 +134,7 @@ class Working:
             "Resources",
             metavar="ADDRESS",
             default="this machine's processes",
+            local=True,
         ),
     ] = None
 
@@ -167,6 +172,7 @@ class MovingRows(Writing, Working):
             "Memory for tokens and plans; larger jobs spill to disk.",
             "Resources",
             default="half of the machine's",
+            local=True,
         ),
     ] = None
     staging_limit: StagingLimit = None
