@@ -13,7 +13,7 @@ from xxhash import xxh3_64_hexdigest
 from packtool.errors import DataError
 from packtool.exchange.files import FileWriter, named_file, read_json, write_json
 from packtool.exchange.formats import tables
-from packtool.exchange.model import Contents, Format, Part, ReadDocuments, ReadOptions, damaged
+from packtool.exchange.model import Contents, Part, ReadDocuments, ReadOptions, damaged
 from packtool.formats.schema import ExportedFile
 from packtool.text.corpus.arrow import ArrowFile
 from packtool.text.corpus.records import in_words
@@ -23,7 +23,7 @@ from packtool.text.faults import Fault
 def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     with FileWriter(directory / f"train-{part.number:05d}.arrow") as out:
         with pa.ipc.new_stream(out, tables.schema(contents)) as writer:
-            counts = tables.write(writer, contents, part)
+            counts = tables.write(writer.write_batch, contents, part)
         return [out.finish(*counts)]
 
 
@@ -93,18 +93,11 @@ class _State(msgspec.Struct):
     indices: list[_File] | None = msgspec.field(default=None, name="_indices_data_files")
 
 
-FORMAT = Format(
+FORMAT = tables.table_format(
     name="arrow",
-    largest_vocab=1 << 31,
     readers="Transformers Trainer, TRL, LLaMA-Factory",
     summary="a directory for `load_from_disk`, with the columns of `parquet`",
     files="*.arrow",
-    columns=True,
-    documents=True,
-    boundaries=True,
-    labels=True,
-    loss=True,
-    several_lengths=True,
     part=part,
     finish=finish,
     read=read,

@@ -15,10 +15,11 @@ from packtool.errors import DataError
 from packtool.exchange import whole_documents
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats import tables
-from packtool.exchange.model import Contents, Format, Part, ReadDocuments, ReadOptions, damaged
+from packtool.exchange.model import Contents, Part, ReadDocuments, ReadOptions, damaged
 from packtool.formats.schema import ExportedFile
 from packtool.support.decoding import from_json
 from packtool.text.corpus.decompress import SUFFIXES, open_stream, sniff
+from packtool.text.corpus.delimited import RawStream
 from packtool.text.corpus.token_columns import KNOWN
 from packtool.text.faults import Fault
 
@@ -28,12 +29,8 @@ _LARGEST = 1 << 63
 def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     encoder = msgspec.json.Encoder()
     with FileWriter(directory / f"train-{part.number:05d}.jsonl") as out:
-        sequences = tokens = 0
-        for batch in tables.batches(contents, part):
-            out.write(encoder.encode_lines(batch.to_pylist()))
-            sequences += batch.num_rows
-            tokens += len(batch.column(0).flatten())
-        return [out.finish(sequences, tokens)]
+        counts = tables.write(lambda batch: out.write(encoder.encode_lines(batch.to_pylist())), contents, part)
+        return [out.finish(*counts)]
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
@@ -48,28 +45,12 @@ def _records(path: Path, options: ReadOptions) -> Iterator[whole_documents.Forei
             if not kind and path.suffix in SUFFIXES and path.stat().st_size:
                 raise damaged(path, f"not compressed, as {path.suffix} says it is")
             raw.seek(0)
-            with closing(io.BufferedReader(_Stream(open_stream(raw, kind)), 1 << 20)) as lines:
+            with closing(io.BufferedReader(RawStream(open_stream(raw, kind)), 1 << 20)) as lines:
                 for number, line in enumerate(lines, 1):
                     if line.strip():
                         yield _record(line, options, f"{path}:{number}")
     except Fault as fault:
         raise damaged(path, fault.what) from None
-
-
-class _Stream(io.RawIOBase):
-    """A stream with `read` alone, as `BufferedReader` wants it."""
-
-    def __init__(self, stream: Any) -> None:
-        super().__init__()
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        data = self._stream.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
 
 def _record(line: bytes, options: ReadOptions, where: str) -> whole_documents.ForeignRow:
@@ -104,18 +85,11 @@ def _array(values: list[Any]) -> np.ndarray[Any, Any]:
     return np.array(values) if values else np.empty(0, np.int64)
 
 
-FORMAT = Format(
+FORMAT = tables.table_format(
     name="jsonl",
-    largest_vocab=1 << 31,
     readers="whatever reads JSON Lines",
     summary="JSON Lines: objects with the columns of `parquet`",
     files="*.jsonl*",
-    columns=True,
-    documents=True,
-    boundaries=True,
-    labels=True,
-    loss=True,
-    several_lengths=True,
     part=part,
     read=read,
 )

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats import tables
-from packtool.exchange.model import Contents, Format, Part, ReadDocuments, ReadOptions, damaged
+from packtool.exchange.model import Contents, Part, ReadDocuments, ReadOptions, damaged
 from packtool.formats.schema import ExportedFile
 from packtool.text.corpus.records import in_words
 
@@ -20,7 +20,7 @@ _ROWS = 10_000  # rows that are decoded at a time
 def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     with FileWriter(directory / f"train-{part.number:05d}.parquet") as out:
         with pq.ParquetWriter(out, tables.schema(contents), compression="zstd") as writer:
-            counts = tables.write(writer, contents, part)
+            counts = tables.write(writer.write_batch, contents, part)
         # In a directory of their own: readers of Parquet take every file of a directory for Parquet.
         return [out.finish(*counts, directory="data/")]
 
@@ -44,19 +44,12 @@ def _batches(path: Path, options: ReadOptions) -> Iterator[pa.RecordBatch]:
         raise damaged(path, f"not a readable Parquet file ({in_words(error)})") from None
 
 
-FORMAT = Format(
+FORMAT = tables.table_format(
     name="parquet",
-    largest_vocab=1 << 31,
     readers="Transformers Trainer, TRL, Axolotl, verl",
     summary="Parquet: `input_ids`; of rows also `position_ids`, `seq_lengths` and `labels`",
     files="data/*.parquet",
     inside=inside,
-    columns=True,
-    documents=True,
-    boundaries=True,
-    labels=True,
-    loss=True,
-    several_lengths=True,
     part=part,
     read=read,
 )

@@ -8,7 +8,7 @@ strategy inserted belongs to the segment before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from packtool.errors import DataError
-from packtool.exchange.model import Contents, Part, ReadDocuments, ReadOptions, SequenceBlock, damaged
+from packtool.exchange.model import Contents, Format, Part, ReadDocuments, ReadOptions, SequenceBlock, damaged
 from packtool.exchange.whole_documents import Column, RowReader, beside, id_column
 from packtool.planning.plan import I64, offsets_of
 from packtool.reading.batch import IGNORED, make_batch
@@ -28,6 +28,17 @@ from packtool.text.corpus.token_columns import KNOWN
 
 ERRORS = (pa.ArrowException, OSError, ValueError, LookupError, OverflowError, MemoryError)
 """What Arrow raises at a damaged file."""
+table_format = partial(
+    Format,
+    largest_vocab=1 << 31,
+    columns=True,
+    documents=True,
+    boundaries=True,
+    labels=True,
+    loss=True,
+    several_lengths=True,
+)
+"""Make a format with these columns."""
 _LIST = pa.list_(pa.int32())
 _BATCH = 1000  # rows of a record batch, as `datasets` writes them itself
 
@@ -42,26 +53,17 @@ def schema(contents: Contents) -> pa.Schema:
     return pa.schema([pa.field(name, _LIST, nullable=False) for name in names])
 
 
-def write(writer: Any, contents: Contents, part: Part) -> tuple[int, int]:
-    """Write the sequences of one part; returns the sequences and tokens that were written.
-
-    Args:
-        writer: has a `write_batch`, as Parquet's and Arrow's.
-    """
+def write(put: Callable[[pa.RecordBatch], object], contents: Contents, part: Part) -> tuple[int, int]:
+    """Write the sequences of one part, some rows at a time; returns the sequences and tokens that were written."""
     sequences = tokens = 0
-    for records in batches(contents, part):
-        writer.write_batch(records)
-        sequences += records.num_rows
-        tokens += len(records.column(0).flatten())
-    return sequences, tokens
-
-
-def batches(contents: Contents, part: Part) -> Iterator[pa.RecordBatch]:
-    """Yield the sequences of one part, some rows at a time."""
     for block in contents.blocks(part):
         batch = pa.record_batch(_columns(block), schema=schema(contents))
         for first in range(0, batch.num_rows, _BATCH):
-            yield batch.slice(first, _BATCH)
+            records = batch.slice(first, _BATCH)
+            put(records)
+            sequences += records.num_rows
+            tokens += len(records.column(0).flatten())
+    return sequences, tokens
 
 
 def _columns(block: SequenceBlock) -> list[pa.Array]:

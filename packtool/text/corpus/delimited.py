@@ -168,7 +168,7 @@ class _Lines:
     """
 
     def __init__(self, stream: Readable, limit: int) -> None:
-        self._raw = _Raw(stream)
+        self._raw = RawStream(stream)
         buffered = io.BufferedReader(self._raw, _READ)
         self._text = io.TextIOWrapper(buffered, "utf-8-sig", errors="surrogateescape", newline="")
         self._limit = limit
@@ -199,7 +199,7 @@ class _Lines:
         return count
 
 
-class _Raw(io.RawIOBase):
+class RawStream(io.RawIOBase):
     """A stream as the standard library wants it."""
 
     def __init__(self, stream: Readable) -> None:
