@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from packtool.commands.result import StoreResult
 from packtool.engines import Engine, engine_for
-from packtool.errors import DataError, UsageError
 from packtool.formats.known import IDS, TEXTS, KnownDataset, Lookup
 from packtool.formats.schema import StoreManifest
 from packtool.options.signature import takes
@@ -26,10 +26,14 @@ from packtool.text.corpus.formats import FORMATS
 from packtool.text.corpus.once import STDIN
 from packtool.text.corpus.read_fields import recorded_lines
 from packtool.text.corpus.records import shown
-from packtool.text.tokenizing.job import finish, layouts_of, require_found, run_blocks, warn_of_columns
+from packtool.text.tokenizing.fields_found import layouts_of, warn_of_columns
+from packtool.text.tokenizing.job import finish, run_blocks
 from packtool.text.tokenizing.recipe import StoreRecipe
 from packtool.text.tokenizing.tokenizer import Tokenizer, load
 from packtool.warnings import PacktoolWarning
+
+if TYPE_CHECKING:
+    from packtool.text.tokenizing.estimate import Estimate
 
 _MOST_TEXT = 1 << 25  # bytes of the largest text file, which is one document, that a dry run reads
 
@@ -65,7 +69,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         PacktoolError: options, tokenizer, inputs or output can't be used.
     """
     with engine_for(options.scheduler, options.workers, "tokenize", at_end=discard_runs) as engine:
-        return tokenized(options, engine, called=str(place_of(options.output)))
+        return tokenized(options, engine)
 
 
 def check(options: TokenizeArguments) -> None:
@@ -92,8 +96,8 @@ def makes(options: TokenizeArguments, look: Lookup) -> KnownDataset:
     )
 
 
-def tokenized(options: TokenizeArguments, engine: Engine, *, called: str) -> TokenizeResult:
-    """Tokenize with an engine that the caller has; `called` is what warnings call the store."""
+def tokenized(options: TokenizeArguments, engine: Engine, *, called: str = "") -> TokenizeResult:
+    """Tokenize with an engine that the caller has; `called` is what warnings call the store, "" for its place."""
     clock = Clock()
     texts = find_texts(options)
     tokenizer = load(options, texts.kind, texts.most_bytes)
@@ -108,7 +112,7 @@ def tokenized(options: TokenizeArguments, engine: Engine, *, called: str) -> Tok
             return TokenizeResult.kept_at(out)
         # Every block is read, filtered, encoded and written by one task: `Attempt.take` in tokenizing/block.py.
         blocks = run_blocks(recipe, tokenizer, texts, options, out, engine)
-        counts, run = finish(out, recipe, tokenizer, blocks, clock, called)
+        counts, run = finish(out, recipe, tokenizer, blocks, clock, called or str(place))
         return TokenizeResult(path=place.shown, counts=counts, run=run)
 
 
@@ -118,46 +122,36 @@ def _preview(
     """Say what would be read, and estimate what would be written, from some places of the files."""
     known = {"files": len(texts.files), "bytes": sum(file.bytes for file in texts.files)}
     read = texts.read_fields.shown()
-    unknown = _not_estimated(texts)
-    if options.part is not None:
-        unknown = "a dry run estimates all parts together; leave --part out"
-    if unknown or out.preview == "finished":
-        return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown, read=read)
-    from packtool.text.tokenizing.estimate import estimate  # only a dry run needs it
+    written, workers = {}, 1
+    seen: Estimate | None = None
+    unknown = _not_estimated(options, texts)
+    if not unknown and out.preview != "finished":
+        from packtool.text.tokenizing.estimate import looked_at  # only a dry run needs it
 
-    # It copies nothing here: inputs that can be read only once are not estimated.
-    files = texts.stored(Path(), from_anywhere=False)
-    try:
-        estimated = estimate(recipe, tokenizer, files, fall_back=options.encoder == "auto")
-    except DataError as error:  # it is what a run would stop at, but the rest of the answer holds
-        unknown = f"a run would stop at {error.typed()}"
-        return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown, read=read)
-    try:
-        require_found(recipe, estimated.counts, files)
-    except UsageError as error:
-        unknown = f"a run would stop, unless a record that was not looked at has it: {error.typed()}"
-        return TokenizeResult.previewed(out, options, known, texts.files, unknown=unknown, read=read)
-    layouts = [layout.shown() for layout in layouts_of(recipe, estimated.counts)]
-    if len(layouts) > 1:
-        read = "\n".join(layouts)  # of the records that were looked at
-    warn_of_columns(estimated.counts, files)
-    written = {"tokens": estimated.tokens, "documents": estimated.documents, "bytes": estimated.bytes}
-    workers = min(engine.workers, max(1, len(plan(files))))  # a worker without a block does nothing
+        # It copies nothing here: inputs that can be read only once are not estimated.
+        files = texts.stored(Path(), from_anywhere=False)
+        seen, unknown = looked_at(recipe, tokenizer, files, fall_back=options.encoder == "auto")
+    if seen is not None:
+        layouts = layouts_of(recipe, seen.counts)
+        if len(layouts) > 1:
+            read = "\n".join(layout.shown() for layout in layouts)  # of the records that were looked at
+        warn_of_columns(seen.counts, files)
+        written = {"tokens": seen.tokens, "documents": seen.documents, "bytes": seen.bytes}
+        workers = min(engine.workers, max(1, len(plan(files))))  # a worker without a block does nothing
     return TokenizeResult.previewed(
-        out, options, known, texts.files, written=written, estimate=estimated, workers=workers, read=read
+        out, options, known, texts.files, written=written, unknown=unknown, estimate=seen, workers=workers, read=read
     )
 
 
-def _not_estimated(texts: Texts) -> str:
+def _not_estimated(options: TokenizeArguments, texts: Texts) -> str:
     """Say why nothing is known of what the texts will become; "" where they can be looked at."""
+    if options.part is not None:
+        return "a dry run estimates all parts together; leave --part out"
     if texts.once:
         return "standard input, a pipe, or what a program gives, can be read only once"
     if any(is_remote(file.location) for file in texts.files):
         return "files at URLs are not fetched in a dry run; look at some of them on this machine"
-    large = []
     for file in texts.files:
         if FORMATS[file.format].whole and not file.separator and file.bytes > _MOST_TEXT:
-            large.append(file)
-    if large:
-        return f"{shown(large[0].location)} is one document of {show_bytes(large[0].bytes)}, which is not read in part"
+            return f"{shown(file.location)} is one document of {show_bytes(file.bytes)}, which is not read in part"
     return ""

@@ -20,11 +20,12 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import Event, Semaphore
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from packtool.engines.engine import NO_OPTIONS, Advance, Engine, Result, RunOptions, Task, TaskFunction, Worker, submit
+from packtool.engines.engine import Advance, Engine, Result, Task, Worker, submit
 from packtool.engines.sending import sent
 from packtool.errors import PacktoolError
 
@@ -45,7 +46,13 @@ class Threads(Engine):
     """
 
     def run(
-        self, function: TaskFunction[Task, Result], tasks: Sequence[Task], options: RunOptions = NO_OPTIONS
+        self,
+        function: Callable[[Task, Worker], Result],
+        tasks: Sequence[Task],
+        *,
+        on_advance: Advance | None = None,
+        prepare: Callable[[], object] | None = None,
+        work: Path | None = None,
     ) -> Generator[tuple[int, Result], None, None]:
         from concurrent.futures import ThreadPoolExecutor
 
@@ -65,7 +72,7 @@ class Threads(Engine):
                     computing.release()
 
             try:
-                worker = Worker(options.on_advance, stopped, give_way)
+                worker = Worker(on_advance, stopped, give_way)
                 worker.advance(0)  # raises an error if the run was stopped while the task waited
                 return function(task, worker)
             finally:
@@ -93,22 +100,28 @@ class Processes(Engine):
     shares_memory = False
 
     def run(
-        self, function: TaskFunction[Task, Result], tasks: Sequence[Task], options: RunOptions = NO_OPTIONS
+        self,
+        function: Callable[[Task, Worker], Result],
+        tasks: Sequence[Task],
+        *,
+        on_advance: Advance | None = None,
+        prepare: Callable[[], object] | None = None,
+        work: Path | None = None,
     ) -> Generator[tuple[int, Result], None, None]:
         workers = min(self.workers, len(tasks))
         if workers <= 1:
-            worker = Worker(options.on_advance)
+            worker = Worker(on_advance)
             yield from ((number, function(task, worker)) for number, task in enumerate(tasks))
             return
-        with sent(function, options.work) as call:
-            if options.prepare is not None and sys.platform == "linux":  # system libraries of macOS do not take a fork
-                yield from _forked(call, tasks, options.prepare, workers, options.on_advance)
+        with sent(function, work) as call:
+            if prepare is not None and sys.platform == "linux":  # system libraries of macOS do not take a fork
+                yield from _forked(call, tasks, prepare, workers, on_advance)
             else:
-                yield from _spawned(call, tasks, workers, options.on_advance)
+                yield from _spawned(call, tasks, workers, on_advance)
 
 
 def _spawned(
-    function: TaskFunction[Task, Result], tasks: Sequence[Task], workers: int, on_advance: Advance | None
+    function: Callable[[Task, Worker], Result], tasks: Sequence[Task], workers: int, on_advance: Advance | None
 ) -> Iterator[tuple[int, Result]]:
     import multiprocessing  # these cost more than a small run
     from concurrent.futures import ProcessPoolExecutor
@@ -130,7 +143,7 @@ def _spawned(
 
 
 def _forked(
-    function: TaskFunction[Task, Result],
+    function: Callable[[Task, Worker], Result],
     tasks: Sequence[Task],
     prepare: Callable[[], object],
     workers: int,
@@ -181,7 +194,7 @@ def _serve(
     sender: Connection,
     progress: Connection,
     prepare: Callable[[], object],
-    function: TaskFunction[Task, Result],
+    function: Callable[[Task, Worker], Result],
     tasks: Sequence[Task],
     workers: int,
 ) -> None:
@@ -215,7 +228,7 @@ def _worker_died() -> PacktoolError:
     )
 
 
-def _begins(pool: ProcessPoolExecutor, function: TaskFunction[Task, Result]) -> Callable[[Task], Future[Result]]:
+def _begins(pool: ProcessPoolExecutor, function: Callable[[Task, Worker], Result]) -> Callable[[Task], Future[Result]]:
     """Return the function that begins a task in a pool, which may start a process for it."""
 
     def begin(task: Task) -> Future[Result]:
@@ -311,7 +324,7 @@ def _start_forked(below: Connection, above: Connection, progress: Connection) ->
     _start_worker(below, progress)
 
 
-def _call(function: TaskFunction[Task, Result], task: Task) -> Result:
+def _call(function: Callable[[Task, Worker], Result], task: Task) -> Result:
     return function(task, _this_worker[0])
 
 

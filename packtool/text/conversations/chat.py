@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -123,6 +124,15 @@ def special_tokens_of(files: Mapping[str, bytes]) -> dict[str, str]:
                 tokens[name] = token
                 break
     return tokens
+
+
+def any_of(texts: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern that finds any of these texts, the longest first; without texts it finds nothing.
+
+    >>> any_of(["<a", "<a>"]).findall("<a><a")
+    ['<a>', '<a']
+    """
+    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or "(?!)")
 
 
 def _text(data: bytes, name: str) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from operator import itemgetter
 from typing import Any
 
+from packtool.text.conversations.calls import with_json
 from packtool.text.conversations.conversation import Conversation
 from packtool.text.conversations.message import REASONING
 from packtool.text.conversations.shown import Unshown, shown_by
@@ -85,16 +84,7 @@ def _with_json(message: dict[str, Any]) -> dict[str, Any]:
     """Return a message with the arguments of its calls as JSON."""
     if not message.get("tool_calls"):
         return message
-    return {**message, "tool_calls": list(map(_call_with_json, message["tool_calls"]))}
-
-
-def _call_with_json(call: Any) -> Any:
-    if not isinstance(call, Mapping):
-        return call
-    if isinstance(call.get("function"), Mapping):
-        return {**call, "function": _call_with_json(call["function"])}
-    arguments = call.get("arguments")
-    return {**call, "arguments": json.dumps(arguments, ensure_ascii=False)} if isinstance(arguments, dict) else call
+    return {**message, "tool_calls": list(map(with_json, message["tool_calls"]))}
 
 
 def _in_strings(message: dict[str, Any]) -> dict[str, Any]:
@@ -106,9 +96,14 @@ def _in_strings(message: dict[str, Any]) -> dict[str, Any]:
     content = message.get("content")
     if content is None:
         return {**message, "content": ""}
-    if not isinstance(content, list) or any(part["type"] != "text" for part in content):
+    if not isinstance(content, list):
         return message
-    return {**message, "content": "".join(map(itemgetter("text"), content))}
+    text = ""
+    for part in content:
+        if part["type"] != "text":
+            return message
+        text += part["text"]
+    return {**message, "content": text}
 
 
 def _in_parts(message: dict[str, Any]) -> dict[str, Any]:
@@ -118,12 +113,18 @@ def _in_parts(message: dict[str, Any]) -> dict[str, Any]:
     [{'type': 'thinking', 'thinking': 'Hm.'}, {'type': 'text', 'text': 'So.'}]
     """
     content = message.get("content")
-    parts = content if isinstance(content, list) else []
-    if isinstance(content, str) and content:
+    parts: list[dict[str, Any]] = []
+    if isinstance(content, list):
+        parts = content
+    elif content:
         parts = [{"type": "text", "text": content}]
     thought = message.get(REASONING[1])
     if thought:
         parts = [{"type": "thinking", "thinking": thought}, *parts]
     if not parts:
         return message
-    return {**{name: value for name, value in message.items() if name not in REASONING}, "content": parts}
+    changed = dict(message)
+    for name in REASONING:
+        changed.pop(name, None)
+    changed["content"] = parts
+    return changed

@@ -15,7 +15,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from packtool.text.conversations.template import Rendered, any_of
+from packtool.text.conversations.chat import any_of
+from packtool.text.conversations.template import Rendered
 
 TextSpan = tuple[int, int]
 """(begin, end) in characters of a rendering."""

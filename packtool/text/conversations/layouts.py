@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from packtool.spelling import flag
 
@@ -134,6 +135,18 @@ def shown(layout: RecordLayout) -> str:
 def _paths(layout: RecordLayout) -> tuple[str, ...]:
     named = (layout.messages, *layout.prompt, layout.completion)
     return tuple(filter(None, (*named, layout.system, layout.history, layout.tools, layout.reasoning)))
+
+
+@lru_cache(1 << 8)
+def with_beside(layout: RecordLayout, named: RecordLayout) -> RecordLayout:
+    """Return a layout with what options name beside a conversation.
+
+    >>> shown(with_beside(RecordLayout("messages"), RecordLayout(system="rules")))
+    '--conversations=messages --system=rules'
+    """
+    return structs.replace(
+        layout, system=named.system, history=named.history, tools=named.tools, reasoning=named.reasoning
+    )
 
 
 BY_NAME = RecordLayout()

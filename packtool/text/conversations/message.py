@@ -1,4 +1,4 @@
-"""Parse one message of a record: its sender, its content, its tool calls, and whether it may train.
+"""Parse one message of a record: its sender, its content, its reasoning, and whether it may train.
 
 Whatever form a record has, the message has one: a content is a text or parts of type `text`, the reasoning is a field,
 the arguments of calls are objects. `contents.py` finds the form that a template needs.
@@ -6,20 +6,18 @@ the arguments of calls are objects. `contents.py` finds the form that a template
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
-from itertools import takewhile
+from functools import partial
 from typing import Any
 
+from packtool.text.conversations.calls import CALL, calls_of, json_in, with_object
 from packtool.text.conversations.conversation import ROLES
 from packtool.text.conversations.layouts import MEDIA, MESSAGE_MARKS, OF_MESSAGE
-from packtool.text.faults import Fault, bad_conversation
+from packtool.text.faults import bad_conversation
 
 _ROLES = {"human": "user", "observation": "tool"}
 _ROLES |= dict.fromkeys(("gpt", "chatgpt", "bing", "bard", "bot", "chatbot", "ai", "model"), "assistant")
-CALL = "function_call"
-"""The sender, in `conversations`, of a tool call, whose value is JSON; a field of messages, in OpenAI's older form."""
 REASONING = ("reasoning_content", "thinking", "reasoning")
 """Names of the field of a message that holds the assistant's reasoning; templates ask for one of them."""
 MARKS = ("train", "weight")
@@ -83,8 +81,7 @@ def message_of(message: Any, number: int, left_out: dict[str, None]) -> tuple[di
         raise bad_conversation(what, "name who speaks, and what, with --message-fields")
     if not isinstance(role, str):
         raise bad_conversation(f"message {number} has a role that is {kind_of(role)}, not a string")
-    if _may_have_unread(message):
-        message = _without_unread(message, left_out)
+    message = _without_unread(message, left_out)
     # Tables hold every field of every message, null where a message lacks it; templates ask whether a key is there.
     kept = {name: value for name, value in message.items() if value is not None and name not in MARKS}
     if CALL in kept:
@@ -92,7 +89,7 @@ def message_of(message: Any, number: int, left_out: dict[str, None]) -> tuple[di
             raise bad_conversation(f"message {number} has both tool_calls and {CALL}")
         kept["tool_calls"] = calls_of(kept.pop(CALL), number)
     elif "tool_calls" in kept:
-        kept["tool_calls"] = _given_calls(kept["tool_calls"], number)
+        kept["tool_calls"] = _with_objects(kept["tool_calls"], number)
     thoughts: list[str] = []
     if isinstance(kept.get("content"), list):
         kept["content"], thoughts = _content_of(kept["content"], number)
@@ -104,22 +101,25 @@ def message_of(message: Any, number: int, left_out: dict[str, None]) -> tuple[di
     return kept, _may_train(message, number)
 
 
-def _may_have_unread(message: Mapping[str, Any]) -> bool:
-    """Return whether a message may have marks or media that are not read: nearly all have neither."""
-    return isinstance(message.get("content"), list) or "weight" in message or not _KEPT_OUT.isdisjoint(message)
-
-
 def _without_unread(message: Mapping[str, Any], left_out: dict[str, None]) -> dict[str, Any]:
     """Return a message without the marks and media that are not read, which are named; see `message_of`."""
-    unread = {name: name + OF_MESSAGE for name in sorted(_KEPT_OUT & message.keys()) if message[name] not in _NOTHING}
+    kept = dict(message)
+    for name in sorted(_KEPT_OUT & message.keys()):
+        if message[name] not in _NOTHING:
+            del kept[name]
+            left_out[name + OF_MESSAGE] = None
     weight = message.get("weight")
     if isinstance(weight, float) and 0 < weight < 1:
-        unread["weight"] = "weight" + OF_MESSAGE
-    kept = {name: value for name, value in message.items() if name not in unread}
+        del kept["weight"]
+        left_out["weight" + OF_MESSAGE] = None
     if isinstance(message.get("content"), list):
-        kept["content"] = [part for part in message["content"] if not _medium_of(part)]
-        unread |= {name: f"{name} of a content" for name in filter(None, map(_medium_of, message["content"]))}
-    left_out |= dict.fromkeys(unread.values())
+        kept["content"] = []
+        for part in message["content"]:
+            medium = _medium_of(part)
+            if medium:
+                left_out[f"{medium} of a content"] = None
+            else:
+                kept["content"].append(part)
     return kept
 
 
@@ -133,8 +133,13 @@ def _medium_of(part: Any) -> str:
     """
     if not isinstance(part, Mapping):
         return ""
-    names = [part["type"]] if "type" in part else list(part)
-    return next((name for name in names if isinstance(name, str) and _MEDIA.search(name)), "")
+    names = list(part)
+    if "type" in part:
+        names = [part["type"]]
+    for name in names:
+        if isinstance(name, str) and _MEDIA.search(name):
+            return name
+    return ""
 
 
 def _with_reasoning(message: dict[str, Any], thoughts: list[str], number: int) -> dict[str, Any]:
@@ -143,16 +148,18 @@ def _with_reasoning(message: dict[str, Any], thoughts: list[str], number: int) -
     Args:
         thoughts: the parts of the content that are reasoning.
     """
-    said = {"".join(thoughts): "a part of its content"} if thoughts else {}
+    places: dict[str, str] = {}  # where the reasoning stands, by its text
+    if thoughts:
+        places["".join(thoughts)] = "a part of its content"
     for name in REASONING:
         value = message.pop(name, "")
         if not isinstance(value, str):
             raise bad_conversation(f"message {number} has {name} that is {kind_of(value)}, not a string")
         if value.strip():
-            said.setdefault(value, name)
-    if len(said) > 1:
-        raise bad_conversation(f"message {number} has both {' and '.join(said.values())}, which differ")
-    return {**message, **dict.fromkeys(REASONING, next(iter(said), ""))}
+            places.setdefault(value, name)
+    if len(places) > 1:
+        raise bad_conversation(f"message {number} has both {' and '.join(places.values())}, which differ")
+    return {**message, **dict.fromkeys(REASONING, next(iter(places), ""))}
 
 
 def _content_of(parts: list[Any], number: int) -> tuple[list[dict[str, Any]], list[str]]:
@@ -163,11 +170,20 @@ def _content_of(parts: list[Any], number: int) -> tuple[list[dict[str, Any]], li
     >>> _content_of([{"type": "thinking", "thinking": "Hm."}, {"text": "So."}], 1)
     ([{'type': 'text', 'text': 'So.'}], ['Hm.'])
     """
-    read = [_part(part, number) for part in parts]
-    thoughts = [part["thinking"] for part in takewhile(lambda part: part["type"] == "thinking", read)]
-    texts = read[len(thoughts) :]
-    if any(part["type"] == "thinking" for part in texts):
-        return read, []
+    every: list[dict[str, Any]] = []
+    texts: list[dict[str, Any]] = []
+    thoughts: list[str] = []
+    thoughts_first = True
+    for given in parts:
+        part = _part(given, number)
+        every.append(part)
+        if part["type"] == "thinking":
+            thoughts_first = thoughts_first and not texts
+            thoughts.append(part["thinking"])
+        else:
+            texts.append(part)
+    if not thoughts_first:
+        return every, []
     return texts, thoughts
 
 
@@ -181,23 +197,42 @@ def _part(part: Any, number: int) -> dict[str, Any]:
     >>> _part({"text": "Hm.", "thought": True}, 1)
     {'type': 'thinking', 'thinking': 'Hm.'}
     """
-    fields: Mapping[str, Any] = part if isinstance(part, Mapping) else {}
+    fields: Mapping[str, Any] = {}
+    if isinstance(part, Mapping):
+        fields = part
     kind = fields.get("type", "text")
     if kind == "thinking":
         thought = fields.get("thinking")
         if isinstance(thought, list):  # Mistral's has parts of its own
-            inner = [_part(item, number) for item in thought]
-            thought = "".join(item[item["type"]] for item in inner)
+            thought = "".join(map(partial(_said_in, number), thought))
         if isinstance(thought, str):
             return {"type": "thinking", "thinking": thought}
     elif kind in _TEXTS and isinstance(fields.get("text"), str):
         if fields.get("thought") is True:  # Gemini's
             return {"type": "thinking", "thinking": fields["text"]}
         return {"type": "text", "text": fields["text"]}
-    what = f"of {fields_of(fields, 4)}" if fields else "that is no object"
+    what = "that is no object"
+    if fields:
+        what = f"of {fields_of(fields, 4)}"
     if "type" in fields:
         what = f"of type {str(kind)[:40]!r}"
     raise bad_conversation(f"the content of message {number} has a part {what}, which is not a text")
+
+
+def _said_in(number: int, part: Any) -> str:
+    """Return the text of a part of a content, or its reasoning."""
+    read = _part(part, number)
+    text: str = read[read["type"]]
+    return text
+
+
+def _with_objects(calls: Any, number: int) -> list[Any]:
+    """Return the tool calls of a message, which may be JSON in a string, with objects as arguments."""
+    if isinstance(calls, str):
+        calls = json_in(calls or "[]")
+    if not isinstance(calls, list):
+        raise bad_conversation(f"message {number} has tool_calls that are {kind_of(calls)}, not a list")
+    return list(map(with_object, calls))
 
 
 def _may_train(message: Mapping[str, Any], number: int) -> bool:
@@ -267,62 +302,6 @@ def known_role(sender: str, number: int) -> str:
     if role not in ROLES:
         raise bad_conversation(f"message {number} has the role {role[:40]!r}, which templates do not know")
     return role
-
-
-def calls_of(value: Any, number: int) -> list[Any]:
-    """Return the tool calls in a value, JSON of one call or of a list, in the form that templates take.
-
-    >>> calls_of('{"name": "add", "arguments": {"a": 1}}', 2)
-    [{'type': 'function', 'function': {'name': 'add', 'arguments': {'a': 1}}}]
-    """
-    calls = json_in(value)
-    if not isinstance(calls, list):
-        calls = [calls]
-    if not calls:
-        raise _no_call(number)
-    written = []
-    for call in calls:
-        if not isinstance(call, dict) or "name" not in call or "arguments" not in call:
-            raise _no_call(number)
-        written.append({"type": "function", "function": _with_object(call)})
-    return written
-
-
-def _given_calls(calls: Any, number: int) -> list[Any]:
-    """Return the tool calls of a message with objects as arguments: interfaces write them as JSON, as tables do all."""
-    if isinstance(calls, str):
-        calls = json_in(calls or "[]")
-    if not isinstance(calls, list):
-        raise bad_conversation(f"message {number} has tool_calls that are {kind_of(calls)}, not a list")
-    return list(map(_with_object, calls))
-
-
-def _with_object(call: Any) -> Any:
-    """Return a call whose arguments are an object, if they are one as JSON."""
-    if not isinstance(call, Mapping):
-        return call
-    if isinstance(call.get("function"), Mapping):
-        return {**call, "function": _with_object(call["function"])}
-    arguments = json_in(call.get("arguments"))
-    return {**call, "arguments": arguments} if isinstance(arguments, dict) else call
-
-
-def _no_call(number: int) -> Fault:
-    return bad_conversation(f"message {number} is a {CALL} whose value is not JSON with name and arguments")
-
-
-def json_in(value: Any) -> Any:
-    """Return a value, parsed if it is a text that is JSON.
-
-    >>> json_in('{"a": 1}'), json_in("a"), json_in(1)
-    ({'a': 1}, 'a', 1)
-    """
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
 
 
 def kind_of(value: Any) -> str:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import lru_cache
 from typing import Any
-
-from msgspec import structs
 
 from packtool.text.conversations.contract import is_something, kept_out, reading_of, require_no_label
 from packtool.text.conversations.conversation import Conversation
 from packtool.text.conversations.layouts import (
     ARGUMENTS,
-    BY_NAME,
     HISTORY,
     REASONING,
     SYSTEM,
     TOOLS,
     RecordLayout,
     beside,
+    with_beside,
 )
 from packtool.text.conversations.message import MARKS, is_plain, kind_of, message_of
 from packtool.text.conversations.reasoning import THINK
@@ -42,15 +39,7 @@ def layout_of(record: Mapping[str, Any], asked: RecordLayout) -> RecordLayout:
     layout = reading_of(record)
     if layout.text:
         raise Fault("missing-text", "no conversation")
-    return layout if asked == BY_NAME else _with_beside(layout, asked)
-
-
-@lru_cache(1 << 8)
-def _with_beside(layout: RecordLayout, asked: RecordLayout) -> RecordLayout:
-    """Return a layout with what options name beside the conversation."""
-    return structs.replace(
-        layout, system=asked.system, history=asked.history, tools=asked.tools, reasoning=asked.reasoning
-    )
+    return with_beside(layout, asked)
 
 
 def conversation_of(
@@ -86,7 +75,7 @@ def conversation_of(
         messages, trains = tuple(given), (True,) * len(given)
     else:
         read = [message_of(message, number, left_out) for number, message in enumerate(given, 1)]
-        messages, trains = tuple(message for message, _ in read), tuple(may for _, may in read)
+        messages, trains = zip(*read, strict=True)
     if left_out and asked.by_name:
         raise kept_out(record, layout, left_out)
     system = held.get(layout.system) or _system_of(usual)

@@ -11,13 +11,13 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat
+from packtool.text.conversations.chat import DEFAULT, WITH_TOOLS, Chat, any_of
 from packtool.text.conversations.conversation import ROLES, Conversation, texts_of, without_tool_calls
 from packtool.text.conversations.ends import Ends
 from packtool.text.conversations.message import known_role
 from packtool.text.conversations.reasoning import without_reasoning
 from packtool.text.conversations.spans import Document, documents_of
-from packtool.text.conversations.template import ChatTemplate, any_of
+from packtool.text.conversations.template import ChatTemplate
 from packtool.text.faults import bad_conversation, unsuited
 
 

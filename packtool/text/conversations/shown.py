@@ -16,10 +16,12 @@ import re
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
+from packtool.text.conversations.calls import json_in, of_function
 from packtool.text.conversations.conversation import Conversation
-from packtool.text.conversations.message import REASONING, json_in
+from packtool.text.conversations.message import REASONING
 from packtool.text.conversations.reasoning import THINK
 from packtool.text.conversations.template import ChatTemplate
 from packtool.text.faults import Fault
@@ -154,15 +156,12 @@ class Marked:
         return {**item, "thinking": self._thought()}
 
     def _call(self, call: Any, part: Unshown) -> Any:
-        """Mark the name of a function that is called, and its arguments, which may be JSON in a string."""
-        if not isinstance(call, Mapping):
-            return call
-        if isinstance(call.get("function"), Mapping):
-            return {**call, "function": self._call(call["function"], part)}
-        marked = dict(call)
-        if isinstance(call.get("name"), str):
-            marked["name"] = self._mark(part)
-        given = call.get("arguments")
+        """Mark the name of a function that is called, and its arguments."""
+        return of_function(call, partial(self._function, part))
+
+    def _function(self, part: Unshown, function: Mapping[str, Any]) -> dict[str, Any]:
+        marked = self._named(part, function)
+        given = function.get("arguments")  # which may be JSON in a string
         argument = part._replace(what=f"an argument of {part.what}")
         value = json_in(given)
         if isinstance(given, str) and isinstance(value, Mapping | list):
@@ -190,13 +189,14 @@ class Marked:
             return [self._names(tool, part) for tool in tools]
         if isinstance(tools, str):
             return self._mark(part)
-        if not isinstance(tools, Mapping):
-            return tools
-        if isinstance(tools.get("function"), Mapping):
-            return {**tools, "function": self._names(tools["function"], part)}
-        if isinstance(tools.get("name"), str):
-            return {**tools, "name": self._mark(part)}
-        return tools
+        return of_function(tools, partial(self._named, part))
+
+    def _named(self, part: Unshown, function: Mapping[str, Any]) -> dict[str, Any]:
+        """Mark the name of a function, if it has one."""
+        marked = dict(function)
+        if isinstance(function.get("name"), str):
+            marked["name"] = self._mark(part)
+        return marked
 
 
 def _text_of(number: int) -> str:

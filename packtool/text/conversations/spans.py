@@ -117,10 +117,12 @@ def _without(turns: Sequence[TextSpan], thoughts: Iterable[TextSpan]) -> Spans:
         for begin, end in left:
             # What lies before the thought, and what lies behind it. For a turn that the thought does not touch, one of
             # the two is the whole turn, and the other ends before it begins.
-            pieces += [(begin, min(end, first)), (max(begin, last), end)]
-        left = [piece for piece in pieces if piece[0] < piece[1]]
-    # `merged_spans` leaves out empty pieces, and joins those that touch: at a thought that the template shows as no
-    # text, or where a turn's end reaches the next turn.
+            for piece in ((begin, min(end, first)), (max(begin, last), end)):
+                if piece[0] < piece[1]:
+                    pieces.append(piece)
+        left = pieces
+    # `merged_spans` joins pieces that touch: at a thought that the template shows as no text, or where a turn's end
+    # reaches the next turn.
     return tuple(merged_spans(left))
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from jinja2 import TemplateError, meta, nodes
 
+from packtool.text.conversations.chat import any_of
 from packtool.text.conversations.conversation import texts_of
 from packtool.text.conversations.sandbox import LateError, Sandbox
 from packtool.text.faults import Fault, bad_conversation, unsuited
@@ -164,15 +165,6 @@ class ChatTemplate:
         assert self._control is not None
         key = self._environment.key
         return self._control.sub(key + r"{\g<0>" + key + "}", text)
-
-
-def any_of(texts: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that finds any of these texts, the longest first; without texts it finds nothing.
-
-    >>> any_of(["<a", "<a>"]).findall("<a><a")
-    ['<a>', '<a']
-    """
-    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or "(?!)")
 
 
 def literals(source: str) -> str:

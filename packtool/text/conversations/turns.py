@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from packtool.text.conversations.message import CALL, MARKS, REASONING, calls_of, fields_of, is_plain, kind_of, role_of
+from packtool.text.conversations.calls import CALL, calls_of
+from packtool.text.conversations.message import MARKS, REASONING, fields_of, is_plain, kind_of, role_of
 from packtool.text.faults import bad_conversation
 from packtool.text.paths import MISSING, top_of, value_at
 
@@ -58,16 +60,21 @@ def _in_turn(texts: Sequence[str]) -> list[dict[str, Any]]:
 
 def _named(turn: Any, number: int, names: Sequence[str]) -> dict[str, Any]:
     """Return a turn whose sender, text and mark lie at these paths; what else it has stays beside."""
-    sender, text, *marks = [value_at(turn, name) if isinstance(turn, Mapping) else MISSING for name in names]
-    without_text = text is MISSING and isinstance(turn, Mapping) and not turn.keys().isdisjoint(_WITHOUT_TEXT)
+    fields: Mapping[str, Any] = {}
+    if isinstance(turn, Mapping):
+        fields = turn
+    sender, text, *marks = map(partial(value_at, fields), names)
+    without_text = text is MISSING and not fields.keys().isdisjoint(_WITHOUT_TEXT)
     if sender is MISSING or (text is MISSING and not without_text):
         raise bad_conversation(f"message {number} lacks {' or '.join(names[:2])}; its fields are {fields_of(turn)}")
     tops = set(map(top_of, names))
-    message = {name: value for name, value in turn.items() if name not in tops}
+    message = {name: value for name, value in fields.items() if name not in tops}
     if marks and marks[0] is not MISSING:
         message[MARKS[0]] = marks[0]
-    said = {} if without_text else {"content": text}
-    return {**message, "role": role_of(sender), **said}
+    message["role"] = role_of(sender)
+    if not without_text:
+        message["content"] = text
+    return message
 
 
 def _usual(turn: Any, number: int) -> Any:

@@ -44,11 +44,9 @@ def classify(name: str, location: str, format: str | None, *, stream: bool = Fal
         what = f"can't be read ({(error.strerror or str(error)).lower()})"
         raise DataError("unreadable-input", what, remedy="check it", where=shown(location)) from None
     if format is not None:
-        found: TextFormat | None = FORMATS[format]
+        found = FORMATS[format]
     else:
-        found = _told(name, head, stream=stream)
-    if found is None:
-        raise _unknown(head, shown(name if stream else location), stream=stream)
+        found = _told(name, head, shown(name if stream else location), stream=stream)
     if found.told_by is not None:
         found = FORMATS[found.told_by(head)]
     fault = _fault(head, found, compression, asked=format is not None)
@@ -62,9 +60,7 @@ def require_told(name: str, begun: bytes) -> None:
         DataError: it is of a kind that is not read.
         UsageError: nothing says its format.
     """
-    head = _head(open_stream(io.BytesIO(begun), sniff(begun)))
-    if _told(name, head, stream=True) is None:
-        raise _unknown(head, shown(name), stream=True)
+    _told(name, _head(open_stream(io.BytesIO(begun), sniff(begun))), shown(name), stream=True)
 
 
 def _head(stream: Readable) -> bytes:
@@ -80,22 +76,25 @@ def _head(stream: Readable) -> bytes:
     return head
 
 
-def _told(name: str, head: bytes, *, stream: bool) -> TextFormat | None:
+def _told(name: str, head: bytes, where: str, *, stream: bool) -> TextFormat:
     """Return the format that the first bytes tell, where no other file has them, else the one of the suffix.
 
-    A stream without a suffix has the format that begins with its first character; None if nothing tells.
+    A stream without a suffix has the format that begins with its first character.
+
+    Args:
+        where: what messages call the file; see `classify` for errors.
     """
     for format in FORMATS.values():
         if format.magic is not None and format.magic.match(head):
             return format
     found = by_suffix(name)
-    if found is not None or not stream:
+    if found is not None:
         return found
     first = head.removeprefix(BOM_UTF8).lstrip()[:1]
     for format in FORMATS.values():
-        if format.begins and first in format.begins:  # as nothing is in an empty stream
+        if stream and format.begins and first in format.begins:  # as nothing is in an empty stream
             return format
-    return None
+    raise _unknown(head, where, stream=stream)
 
 
 def _unknown(head: bytes, where: str, *, stream: bool) -> PacktoolError:

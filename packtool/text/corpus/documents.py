@@ -6,22 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from packtool.text.conversations.contract import reading_of
+from packtool.text.conversations.message import kind_of
 from packtool.text.corpus.records import Fields, Literal, scalar
 from packtool.text.corpus.token_columns import said
 from packtool.text.faults import Fault
 from packtool.text.paths import value_at, values_at
 
-KINDS = {
-    type(None): "null",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    Literal: "a number",
-    str: "a string",
-    list: "an array",
-    dict: "an object",
-}
-"""What JSON calls the values that Python has."""
 _SEPARATOR = "\n\n"
 """Between the texts of several fields."""
 _LARGEST_ID = 20
@@ -122,7 +112,7 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     if isinstance(value, list) and set(map(type, value)) == {str}:
         raise in_parts(name, f"jq -c '.{name} |= join(\"\\n\")'")
     if not isinstance(value, str) or isinstance(value, Literal):
-        raise Fault("missing-text", f"text field {name!r} is {KINDS[type(value)]}, not a string")
+        raise Fault("missing-text", f"text field {name!r} is {kind_of(value)}, not a string")
     return whole(value, f"text field {name!r}")
 
 
@@ -135,7 +125,7 @@ def in_parts(name: str, joined: str) -> Fault:
 
 def _ids(value: Any, name: str) -> list[int]:
     if not isinstance(value, list):
-        raise Fault("bad-ids", f"field {name!r} is {KINDS[type(value)]}, not a list of token ids")
+        raise Fault("bad-ids", f"field {name!r} is {kind_of(value)}, not a list of token ids")
     if not set(map(type, value)) <= {int} and not all(map(_is_id, value)):
         what = f"field {name!r} holds something else than whole numbers, not a list of token ids"
         raise Fault("bad-ids", what)

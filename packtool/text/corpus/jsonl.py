@@ -21,7 +21,8 @@ import numpy as np
 
 from packtool.support.decoding import prepared
 from packtool.text.conversations.layouts import ANSWERS, MESSAGES, PREFERENCE
-from packtool.text.corpus.documents import KINDS, document_of, scalars_of
+from packtool.text.conversations.message import kind_of
+from packtool.text.corpus.documents import document_of, scalars_of
 from packtool.text.corpus.records import (
     RECORD_BYTES,
     Fields,
@@ -198,7 +199,7 @@ class RecordParser:
         except ValueError:
             raise Fault("invalid-json", "a number of thousands of digits") from None
         if not isinstance(record, dict):
-            raise Fault("invalid-json", f"not a JSON object but {KINDS[type(record)]}")
+            raise Fault("invalid-json", f"not a JSON object but {kind_of(record)}")
         return self._found(record, record)
 
     def _found(self, record: dict[str, Any], known: Iterable[str]) -> MadeDocument:

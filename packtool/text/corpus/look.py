@@ -11,7 +11,7 @@ from packtool.errors import UsageError
 from packtool.options.declare import Input
 from packtool.options.tokenize import TEXT_FIELD, TokenizeArguments
 from packtool.text.conversations.contract import reading_of
-from packtool.text.conversations.layouts import BY_NAME, RecordLayout
+from packtool.text.conversations.layouts import RecordLayout, with_beside
 from packtool.text.corpus.formats import FORMATS
 from packtool.text.corpus.read_fields import ReadFields, read_fields_of, warn_of_left_out
 from packtool.text.corpus.records import CorpusFile, Fields, shown
@@ -44,18 +44,18 @@ def look(
     Raises:
         UsageError: the first record holds nothing that is known, or more than one thing; an option has no effect.
     """
-    layout = _named_layout(options)
+    named = _named_layout(options)
     by_name = is_by_name(options)
-    why, remedy, found = "", "", layout
+    layout, why, remedy = None, "", ""
     if by_name:
         layout, why, remedy = held_by(first, where, files)
-        found = layout
-        if layout is not None:
-            _require_pair(options, layout)
-            layout = _with_beside(options, BY_NAME)
+    elif not named.by_name:
+        layout = named
     kind: Input = "texts"
     if layout is not None:
         kind = "conversations"
+        _require_pair(options, layout)
+        layout = with_beside(layout, named)
     elif options.ids_field is not None:
         kind = "token ids"
     kept = list(options.columns)
@@ -66,25 +66,22 @@ def look(
         ids=kind == "token ids",
         columns=tuple(dict.fromkeys(kept)),
         required=options.id_field or "",
-        layout=layout,
+        layout=None if layout is None else named,
         by_name=by_name,
         beside=_beside(options) if kind == "token ids" else frozenset(),
     )
-    read = ReadFields()
-    if first is not None:
-        if found is not None and by_name:
-            found = _with_beside(options, found)
-        try:
-            read, texts = read_fields_of(first, fields)
-        except Fault as fault:
-            raise _refused(fault, where) from None
-        known = set(map(top_of, kept))
-        if read.read:
-            known |= {name for name, value in first.items() if value is not None}
-        fields = structs.replace(fields, first=found, known=frozenset(known))
-        if by_name:  # what is named is meant
-            warn_of_left_out(first, read, texts, where)
-    return Holding(kind, fields, read, why, remedy)
+    if first is None:
+        return Holding(kind, fields, why=why, remedy=remedy)
+    try:
+        read, texts = read_fields_of(first, fields)
+    except Fault as fault:
+        raise _refused(fault, where) from None
+    there = set(map(top_of, kept))
+    if read.read:
+        there |= {name for name, value in first.items() if value is not None}
+    if by_name:  # what is named is meant
+        warn_of_left_out(first, read, texts, where)
+    return Holding(kind, structs.replace(fields, first=layout, known=frozenset(there)), read, why, remedy)
 
 
 def is_by_name(options: TokenizeArguments) -> bool:
@@ -93,28 +90,20 @@ def is_by_name(options: TokenizeArguments) -> bool:
     return all(name is None for name in named)
 
 
-def _named_layout(options: TokenizeArguments) -> RecordLayout | None:
-    """Return the layout of the conversation that options name; None if they name none."""
-    if options.completion is not None:
-        return _with_beside(options, RecordLayout(prompt=tuple(options.prompt), completion=options.completion))
-    if options.conversations is None:
-        return None
+def _named_layout(options: TokenizeArguments) -> RecordLayout:
+    """Return the layout that options name: by names, where they name no conversation."""
     if len(options.message_fields) not in (0, 2, 3):
         remedy = "name who speaks, and what, and perhaps the mark that says whether it trains"
         raise UsageError("bad-option", "not two or three fields", remedy=remedy, where="--message-fields")
-    layout = RecordLayout(options.conversations, turn=tuple(options.message_fields))
-    _require_pair(options, layout)
-    return _with_beside(options, layout)
-
-
-def _with_beside(options: TokenizeArguments, layout: RecordLayout) -> RecordLayout:
-    """Return a layout with what options name beside the conversation."""
-    return structs.replace(
-        layout,
+    return RecordLayout(
+        messages=options.conversations or "",
+        prompt=tuple(options.prompt),
+        completion=options.completion or "",
         system=options.system or "",
         history=options.history or "",
         tools=options.tools or "",
         reasoning=options.reasoning_field or "",
+        turn=tuple(options.message_fields),
     )
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from packtool.errors import DataError
-from packtool.places.url import is_remote
 from packtool.support.temporary import temporary_directory
 from packtool.text.corpus.classify import HEAD, classify, require_told
 from packtool.text.corpus.first import first_record, peek
@@ -27,7 +26,7 @@ _HEAD = 1 << 20
 
 def is_once(path: str) -> bool:
     """Return whether a path is standard input or a named pipe, as which a shell gives `<(command)`, too."""
-    return path == STDIN or (not is_remote(path) and Path(path).is_fifo())
+    return path == STDIN or Path(path).is_fifo()
 
 
 class Once:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Protocol
 
 import msgspec
@@ -325,6 +326,22 @@ class RecordBatch:
             size = size or len(raw)
             excerpt = bytes(raw[:EXCERPT])
         self.rejects.append(Reject(number, fault, excerpt, size if size > EXCERPT else 0, lost))
+
+    def change(self, change: Callable[[Any], Any]) -> None:
+        """Change each document; one with which something is wrong makes its record a reject.
+
+        Args:
+            change: returns a document in place of one, or raises a `Fault`.
+        """
+        kept = []
+        for place, number in enumerate(self.numbers):
+            try:
+                self.documents[place] = change(self.documents[place])
+                kept.append(place)
+            except Fault as fault:
+                self.reject(number, fault)
+        self.keep(kept)
+        self.rejects.sort(key=attrgetter("record"))
 
     def keep(self, kept: Sequence[int]) -> None:
         """Leave out all documents but these."""

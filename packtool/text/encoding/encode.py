@@ -150,34 +150,31 @@ def require_plain(batch: RecordBatch, special: re.Pattern[str]) -> None:
     Args:
         special: the texts of the special tokens.
     """
-    kept = []
-    for place, number in enumerate(batch.numbers):
-        document = batch.documents[place]
+
+    def change(document: Any) -> Any:
         texts = document.texts() if isinstance(document, Conversation) else [document]
-        spelled = set()
+        spelled: set[str] = set()
         for text in texts:
             spelled.update(special.findall(text))
         if spelled:
-            batch.reject(number, Fault("special-token", f"spells {', '.join(sorted(spelled))}"))
-        else:
-            kept.append(place)
-    batch.keep(kept)
-    batch.rejects.sort(key=lambda reject: reject.record)
+            raise Fault("special-token", f"spells {', '.join(sorted(spelled))}")
+        return document
+
+    batch.change(change)
 
 
 def require_ids(batch: RecordBatch, tokenizer: TokenizerInfo) -> None:
     """Reject documents with ids that the tokenizer does not have; leave out an EOS (and BOS) that is there already."""
-    kept = []
-    for place, number in enumerate(batch.numbers):
-        ids: Any = batch.documents[place]
-        wrong = [number for number in ids if not 0 <= number < tokenizer.vocab_size]
-        if wrong:
-            what = f"id {wrong[0]}, but the vocabulary of the tokenizer ends at {tokenizer.vocab_size - 1}"
-            batch.reject(number, Fault("bad-ids", what))
-            continue
-        ids = ids[:-1] if len(ids) and ids[-1] == tokenizer.eos_id else ids
-        ids = ids[1:] if len(ids) and tokenizer.bos_id is not None and ids[0] == tokenizer.bos_id else ids
-        batch.documents[place] = ids
-        kept.append(place)
-    batch.keep(kept)
-    batch.rejects.sort(key=lambda reject: reject.record)
+
+    def change(ids: Any) -> Any:
+        for number in ids:
+            if not 0 <= number < tokenizer.vocab_size:
+                what = f"id {number}, but the vocabulary of the tokenizer ends at {tokenizer.vocab_size - 1}"
+                raise Fault("bad-ids", what)
+        if len(ids) and ids[-1] == tokenizer.eos_id:
+            ids = ids[:-1]
+        if len(ids) and tokenizer.bos_id is not None and ids[0] == tokenizer.bos_id:
+            ids = ids[1:]
+        return ids
+
+    batch.change(change)

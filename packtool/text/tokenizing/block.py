@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
 from contextlib import closing
 from fractions import Fraction
 from itertools import compress
@@ -23,7 +22,7 @@ from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.planning.plan import I64, Mask
 from packtool.support.sizes import plural
-from packtool.text.conversations.chat import Chat
+from packtool.text.conversations.chat import Chat, any_of
 from packtool.text.corpus.file_bytes import file_digest
 from packtool.text.corpus.read import SpanReader, records_before
 from packtool.text.corpus.records import Block, CorpusFile, RecordBatch, Reject, Span
@@ -271,12 +270,12 @@ class Attempt:
     @functools.cached_property
     def _added_tokens(self) -> re.Pattern[str]:
         """A pattern of the added tokens, whose texts are not normalized."""
-        return _any_of(self.recipe.tokenizer.added_tokens)
+        return any_of(self.recipe.tokenizer.added_tokens)
 
     @functools.cached_property
     def _refused(self) -> re.Pattern[str]:
         """A pattern of the special tokens that no text may spell."""
-        return _any_of(self.recipe.refused)
+        return any_of(self.recipe.refused)
 
     @staticmethod
     def _keep(batch: RecordBatch, counts: SpanCounts, fits: Mask, tokens: I64 | None) -> None:
@@ -308,11 +307,6 @@ class Attempt:
             self.reject_count += 1
             if most is not None and self.reject_count > most:
                 raise too_many(most, _place(span, file, reject, counts.records), f"the last: {fault.what}")
-
-
-def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern of texts, of which the longest is found where several begin."""
-    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or "(?!)")
 
 
 def _place(span: Span, file: CorpusFile, reject: Reject, before: int) -> str:

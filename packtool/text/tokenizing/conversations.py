@@ -54,8 +54,31 @@ class Conversations:
         self._trained = TrainedTokens(data, reference)
 
     def render(self, batch: RecordBatch) -> None:
-        """See `render_conversations`."""
-        render_conversations(self._renderer, batch)
+        """Render the conversations of a batch, and mark the text that trains; reject those that can't be rendered.
+
+        A conversation may become several documents, of the same number.
+        """
+        documents: list[Document] = []
+        of_each: list[Held] = []
+        kept: list[int] = []
+        with same_depth():
+            for place, number in enumerate(batch.numbers):
+                given, batch.documents[place] = batch.documents[place], None
+                try:
+                    talk = self._renderer.with_known_roles(given)
+                    made = self._renderer.rendered(talk)
+                    for document in made:
+                        whole(document.text, "the text of the conversation")
+                except Fault as fault:
+                    batch.reject(number, fault, _json(given.record))
+                else:
+                    documents += made
+                    of_each += [held_in(talk, self._renderer.chat, list(map(attrgetter("text"), made)))] * len(made)
+                    kept += [place] * len(made)
+        batch.keep(kept)
+        batch.documents = [document.text for document in documents]
+        batch.rendered, batch.held = documents, of_each
+        batch.rejects.sort(key=attrgetter("record"))
 
     def masked(
         self, batch: RecordBatch, utf8: Sequence[bytes], documents: EncodedDocuments, eos_id: int
@@ -111,34 +134,6 @@ class Conversations:
         spelled = {str(known[text]): times for text, times in self._renderer.spelled.items() if text in known}
         self._renderer.spelled.clear()
         return spelled
-
-
-def render_conversations(renderer: Renderer, batch: RecordBatch) -> None:
-    """Render the conversations of a batch, and mark the text that trains; reject conversations that can't be rendered.
-
-    A conversation may become several documents, of the same number.
-    """
-    documents: list[Document] = []
-    of_each: list[Held] = []
-    kept: list[int] = []
-    with same_depth():
-        for place, number in enumerate(batch.numbers):
-            given, batch.documents[place] = batch.documents[place], None
-            try:
-                talk = renderer.with_known_roles(given)
-                made = renderer.rendered(talk)
-                for document in made:
-                    whole(document.text, "the text of the conversation")
-            except Fault as fault:
-                batch.reject(number, fault, _json(given.record))
-            else:
-                documents += made
-                of_each += [held_in(talk, renderer.chat, list(map(attrgetter("text"), made)))] * len(made)
-                kept += [place] * len(made)
-    batch.keep(kept)
-    batch.documents = [document.text for document in documents]
-    batch.rendered, batch.held = documents, of_each
-    batch.rejects.sort(key=lambda reject: reject.record)
 
 
 def repeated_context(documents: EncodedDocuments, numbers: Sequence[int]) -> int:

@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 
 from packtool.engines import Worker
+from packtool.errors import DataError
 from packtool.formats.names import LOSS, OFFSET, ORIGIN, TOKENIZER, token_dtype
 from packtool.outputs.delivery import Delivery
 from packtool.places.local import LocalPlace
@@ -32,6 +33,7 @@ from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuita
 from packtool.text.faults import Fault
 from packtool.text.tokenizing import block as tasks
 from packtool.text.tokenizing.counts import SpanCounts
+from packtool.text.tokenizing.fields_found import errors_of_names
 from packtool.text.tokenizing.recipe import StoreRecipe
 from packtool.text.tokenizing.tokenizer import Tokenizer
 
@@ -133,6 +135,24 @@ class _Seen:
     tokens: float = 0
     documents: float = 0
     characters: float = 0
+
+
+def looked_at(
+    recipe: StoreRecipe, tokenizer: Tokenizer, files: Sequence[CorpusFile], *, fall_back: bool
+) -> tuple[Estimate | None, str]:
+    """Estimate what tokenizing these files will write; None, and what a run would stop at, where it would.
+
+    Args:
+        files, fall_back: see `estimate`.
+    """
+    try:
+        found = estimate(recipe, tokenizer, files, fall_back=fall_back)
+    except DataError as error:
+        return None, f"a run would stop at {error.typed()}"
+    lacking = errors_of_names(recipe, found.counts, files)
+    if lacking:
+        return None, f"a run would stop, unless a record that was not looked at has it: {lacking[0].typed()}"
+    return found, ""
 
 
 def estimate(recipe: StoreRecipe, tokenizer: Tokenizer, files: Sequence[CorpusFile], *, fall_back: bool) -> Estimate:

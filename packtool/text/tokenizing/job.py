@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from packtool.engines import Engine, RunOptions
-from packtool.errors import PacktoolError, UsageError
+from packtool.engines import Engine
+from packtool.errors import PacktoolError
 from packtool.formats.names import REJECTED, TOKENIZER, token_dtype
 from packtool.formats.schema import InputEntry, OtherFile, StoreManifest, TokenShard
 from packtool.options.tokenize import TokenizeArguments
@@ -28,20 +28,16 @@ from packtool.support.clock import Clock
 from packtool.support.progress import Progress
 from packtool.support.sizes import plural
 from packtool.support.temporary import own_directory
-from packtool.text.conversations.described import described
-from packtool.text.conversations.layouts import shown
 from packtool.text.corpus import blocks as corpus_blocks
-from packtool.text.corpus.documents import fields_there
 from packtool.text.corpus.file_bytes import file_digest
 from packtool.text.corpus.find import Texts
-from packtool.text.corpus.first import first_record
 from packtool.text.corpus.read import records_before
-from packtool.text.corpus.read_fields import LayoutCounts
 from packtool.text.corpus.records import CorpusFile, Span
 from packtool.text.encoding.encoders import EncoderMismatchError, EncoderUnsuitableError
 from packtool.text.tokenizing import block as tasks
 from packtool.text.tokenizing.chat_counts import chat_counts, warn_of_conversations
 from packtool.text.tokenizing.counts import SpanCounts
+from packtool.text.tokenizing.fields_found import errors_of_names, layouts_of, warn_of_columns
 from packtool.text.tokenizing.recipe import StoreRecipe
 from packtool.text.tokenizing.rejects import RejectLog
 from packtool.text.tokenizing.tokenizer import Tokenizer
@@ -177,15 +173,14 @@ class Blocks:
             if number in before:
                 begun += self._sizes[number]
         with Progress(every, "tokenize", initial=begun, quiet=quiet) as progress:
-            options = RunOptions(
-                on_advance=progress.advance, prepare=partial(tasks.prepare, self.work), work=self._shared
-            )
             for number, result in self._kept.run(
                 partial(tasks.run, self.work),
                 todo,
                 self.engine.processes,
                 done=before,
-                options=options,
+                on_advance=progress.advance,
+                prepare=partial(tasks.prepare, self.work),
+                work=self._shared,
             ):
                 if number not in before:
                     self.done[number] = result
@@ -247,11 +242,12 @@ def finish(
     for counts in per_file:
         total.add(counts)
     files = list(zip(blocks.files, per_file, strict=True))
-    try:
-        require_found(recipe, total, blocks.files)
-    except PacktoolError:
-        output.discard()
-        raise
+    for error in errors_of_names(recipe, total, blocks.files):
+        if recipe.part is None:
+            output.discard()
+            raise error
+        remedy = f"{error.remedy}, unless another part has it"
+        warn("column-empty", f"in this part, {error.what}", remedy=remedy)
     facts = _facts(blocks, total)
     options = recipe.options
     of_chats: dict[str, int] = {}
@@ -289,61 +285,12 @@ def finish(
     return manifest.counts, run
 
 
-def layouts_of(recipe: StoreRecipe, total: SpanCounts) -> list[LayoutCounts]:
-    """List what was read of conversations by their layouts, that of the first record with all that it has beside."""
-    first = recipe.fields.first
-    layouts = []
-    for name, counts in total.layouts.items():
-        not_read = counts.not_read
-        if first is not None and name == shown(first):
-            not_read = dict.fromkeys(recipe.options.get("not_read", ()), counts.conversations) | not_read
-        layouts.append(msgspec.structs.replace(counts, not_read=not_read))
-    return layouts
-
-
-def require_found(recipe: StoreRecipe, total: SpanCounts, files: Sequence[CorpusFile]) -> None:
-    """Require some record to have each field that options name, and records may lack; of a part, warn.
-
-    Args:
-        total: counts of the records of these files, all of them.
-
-    Raises:
-        UsageError: none has one.
-    """
-    for path in recipe.fields.optional:
-        if path in total.found or not total.read:
-            continue
-        known = next(filter(None, map(first_record, files)), {})
-        what, remedy = f"no record has {path!r}; the first has {described(known)}", "correct the option that names it"
-        if recipe.part is None:
-            raise UsageError("no-field", what, remedy=remedy)
-        warn("column-empty", f"in this part, {what}", remedy=f"{remedy}, unless another part has it")
-
-
 def _warn_of_separator(files: Sequence[tuple[CorpusFile, SpanCounts]]) -> None:
     """Warn of a separator that divides no file."""
     documents = [counts.read for file, counts in files if file.separator]
     if documents and max(documents) == 1:
         what = f"it stands between the documents of no file: each of {plural(len(documents), 'file')} is one document"
         warn("matched-nothing", what, remedy=r"check it: \n is a newline and \t a tab", where="--separator")
-
-
-def warn_of_columns(total: SpanCounts, files: Sequence[CorpusFile]) -> None:
-    """Warn of fields to keep that no document has.
-
-    Args:
-        total: counts of documents that were read.
-        files: that they are from.
-    """
-    empty = [name for name, documents in total.filled.items() if not documents]
-    if not empty or not total.documents:
-        return
-    known = next(filter(None, map(first_record, files)), None)
-    remedy = "check the name: a.b is the field b of an object a"
-    if known is not None:
-        remedy += f"; in the first record, {fields_there(known)}"
-    what = f"{', '.join(map(repr, empty))}: missing or null in all of {plural(total.documents, 'document')}"
-    warn("column-empty", what, remedy=remedy, where="--columns")
 
 
 def _joined(output: Output, blocks: Blocks) -> tuple[list[TokenShard], list[SpanCounts], OtherFile | None]:
