@@ -80,7 +80,7 @@ def write_corpus(
         quiet=job.options.quiet,
     )
     ledger = _ledger(corpus, plans, tallies, choice)
-    mix = source_mix(output, buckets, corpus.dtype, corpus.store_documents, order)
+    mix = source_mix(output, buckets, corpus.store_documents, order)
     neighbours: Neighbours | None = None
     if chosen.order is not None and with_segments:
         neighbours = neighbours_in_rows(output, buckets, corpus, chosen.order)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
-
-import numpy as np
 
 from packtool.choosing.chosen import StoredOrder
-from packtool.engines import Engine, Worker
+from packtool.engines import Engine, RunOptions, Worker
+from packtool.formats.bucket_shards import BucketShards, StoredColumn
 from packtool.formats.packed import PackedBucket
 from packtool.formats.schema import Bucket, Shuffle
+from packtool.formats.segment_table import SegmentTables
 from packtool.formats.token_store import Corpus
 from packtool.outputs.output import Output
 from packtool.planning.metrics.mixing import (
@@ -24,7 +23,7 @@ from packtool.planning.metrics.mixing import (
 from packtool.planning.metrics.neighbours import NeighbourCounts, Neighbours
 from packtool.planning.metrics.tally import Tally, TallyCounts
 from packtool.planning.plan import I64, Ints, Segments
-from packtool.rows.layout import BATCH_TOKENS, Layout
+from packtool.rows.layout import BATCH_TOKENS
 from packtool.support.sizes import plural
 from packtool.support.temporary import temporary_directory
 from packtool.warnings import warn
@@ -34,7 +33,7 @@ STEPS = 16
 
 
 def count_rows(
-    source: PackedBucket | Layout,
+    bucket: PackedBucket,
     tally: Tally,
     mixing: PairDistanceCounter,
     engine: Engine,
@@ -47,16 +46,16 @@ def count_rows(
         advance: is called with the number of rows that were counted.
     """
     step = _rows_at_once(mixing.batch_size, tally.sequence_length)
-    rows = range(source.rows)
+    rows = range(bucket.rows)
     if engine.shares_memory:
-        for segments in _counted(source, rows, step, tally):
+        for segments in _counted(bucket, rows, step, tally):
             mixing.add(segments)
             advance(segments.groups)
         return
     tasks = [rows[first : first + STEPS * step] for first in rows[:: STEPS * step]]
     with temporary_directory() as folder:
-        count = partial(_count, source, tally, mixing, step)
-        by_task = dict(engine.run(count, tasks, work=folder, on_advance=advance))
+        count = partial(_count, bucket, tally, mixing, step)
+        by_task = dict(engine.run(count, tasks, RunOptions(work=folder, on_advance=advance)))
     for number in range(len(tasks)):  # in order: sums of shares depend on it
         counts, parts = by_task.pop(number)
         tally.include(counts)
@@ -67,7 +66,6 @@ def count_rows(
 def source_mix(
     output: Output,
     buckets: Sequence[Bucket],
-    dtype: np.dtype[Any],
     store_documents: Sequence[int],
     shuffle: Shuffle | None,
 ) -> list[BatchShares]:
@@ -75,7 +73,6 @@ def source_mix(
 
     Args:
         output: holds the files of the buckets.
-        dtype: of the tokens.
         store_documents: number of documents packed from each store.
     """
     if len(store_documents) < 2:
@@ -83,13 +80,13 @@ def source_mix(
     mixes = []
     tokens = batch_tokens([bucket.sequence_length for bucket in buckets], shuffle, None)
     for bucket in buckets:
-        rows = PackedBucket(output.place, bucket, dtype, None, keep=1)
-        if not rows.has_segments:
+        tables = _segments_in(output, bucket)
+        if not tables.exist:
             return []
-        mixing = StoreShareCounter(store_documents, rows.sequence_length, max(1, tokens // rows.sequence_length))
-        for segments in _steps(rows, range(rows.rows), _rows_at_once(mixing.batch_size, rows.sequence_length)):
+        mixing = StoreShareCounter(store_documents, bucket.sequence_length, max(1, tokens // bucket.sequence_length))
+        for segments in _steps(tables, range(bucket.rows), _rows_at_once(mixing.batch_size, bucket.sequence_length)):
             mixing.add(segments)
-        rows.release()
+        tables.release()
         mixes.append(mixing.result())
     return mixes
 
@@ -107,11 +104,16 @@ def neighbours_in_rows(output: Output, buckets: Sequence[Bucket], corpus: Corpus
         return order.groups[corpus.stored(documents)]
 
     for bucket in buckets:
-        rows = PackedBucket(output.place, bucket, corpus.dtype, None, keep=1)
-        for segments in _steps(rows, range(rows.rows), _rows_at_once(1, rows.sequence_length)):
+        tables = _segments_in(output, bucket)
+        for segments in _steps(tables, range(bucket.rows), _rows_at_once(1, bucket.sequence_length)):
             counts.add(segments, group_of)
-        rows.release()
+        tables.release()
     return counts.result()
+
+
+def _segments_in(output: Output, bucket: Bucket) -> SegmentTables:
+    """Return the segments of rows that were written just now, of which one table at a time stays open."""
+    return SegmentTables(BucketShards(output.place.below(bucket.directory), bucket, keep=1), None)
 
 
 def rows_without_target(tallies: Sequence[Tally]) -> int:
@@ -140,34 +142,31 @@ def batch_tokens(sequence_lengths: Sequence[int], shuffle: Shuffle | None, batch
 
 
 def _count(
-    source: PackedBucket | Layout, new: Tally, mixing: PairDistanceCounter, step: int, rows: range, worker: Worker
+    bucket: PackedBucket, new: Tally, mixing: PairDistanceCounter, step: int, rows: range, worker: Worker
 ) -> tuple[TallyCounts, list[PairDistancePart]]:
     """Count some rows in whatever process."""
     tally, parts, first = Tally(new.lengths, new.sequence_length, new.multiple), [], rows.start
-    for segments in _counted(source, rows, step, tally):
+    for segments in _counted(bucket, rows, step, tally):
         parts.append(mixing.measure(segments, first))
         first += segments.groups
         worker.advance(segments.groups)
     return tally.counts(), parts
 
 
-def _counted(source: PackedBucket | Layout, rows: range, step: int, tally: Tally) -> Iterator[Segments]:
+def _counted(bucket: PackedBucket, rows: range, step: int, tally: Tally) -> Iterator[Segments]:
     """Yield the segments of some rows, and add them to a tally, with the loss of the rows if it is stored."""
-    loss = None
-    if isinstance(source, PackedBucket) and not source.index_only:
-        loss = source.loss
     first = rows.start
-    for segments in _steps(source, rows, step):
+    for segments in _steps(bucket.segments, rows, step):
         tally.add(segments)
-        if loss is not None:
-            tally.add_loss(segments, loss.tokens(first, first + segments.groups))
+        if isinstance(bucket.loss, StoredColumn):
+            tally.add_loss(segments, bucket.loss.between(first, first + segments.groups))
         first += segments.groups
         yield segments
 
 
-def _steps(source: PackedBucket | Layout, rows: range, step: int) -> Iterator[Segments]:
+def _steps(tables: SegmentTables, rows: range, step: int) -> Iterator[Segments]:
     for first in rows[::step]:
-        yield source.segments(first, min(first + step, rows.stop))
+        yield tables.between(first, min(first + step, rows.stop))
 
 
 def _rows_at_once(batch_size: int, sequence_length: int) -> int:

@@ -237,14 +237,14 @@ def _segments(
     origins: Origins | None,
     roles: Sequence[Mapping[int, str]],
 ) -> list[RowSegment]:
-    tokens: list[int] = bucket.tokens(row, row + 1)[0, :SHOWN].tolist()
+    tokens: list[int] = bucket.tokens.between(row, row + 1)[0, :SHOWN].tolist()
     loss = None
     if bucket.loss is not None:
-        loss = bucket.loss.tokens(row, row + 1)[0, :SHOWN]
+        loss = bucket.loss.between(row, row + 1)[0, :SHOWN]
     if not dataset.has_segments:
         parts = _parts(tokens, 0, roles[0], dataset.manifest.tokenizer.eos_id, decode)
         return [RowSegment("unknown", tokens, decode(tokens), runs=_runs(tokens, loss, decode), parts=parts)]
-    segments = bucket.segments(row, row + 1)
+    segments = bucket.segments.between(row, row + 1)
     documents = _Documents(dataset, origins, roles, decode)
     out = []
     at = 0

@@ -89,7 +89,7 @@ def _drawn(dataset: PackedDataset, tallies: Sequence[Tally]) -> list[SampleRow]:
         return []
     counted = zip(dataset.buckets, tallies, strict=True)
     bucket, tally = max(counted, key=lambda pair: pair[1].output)
-    return sample_rows(spread_rows(bucket.segments, bucket.rows), tally.lengths)
+    return sample_rows(spread_rows(bucket.segments.between, bucket.rows), tally.lengths)
 
 
 def _sources(dataset: PackedDataset, written: Sequence[PackedSourceFigures]) -> list[PackedSourceFigures]:

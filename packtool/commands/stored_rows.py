@@ -108,7 +108,7 @@ def _write(
         shuffles,
         shards,
         job.budget,
-        by_length=any(plan.bucket.entry.directory for plan in plans),
+        by_length=any(plan.bucket.shards.entry.directory for plan in plans),
         checked=job.checked(_files_read(dataset, tokens=index_of is None)),
         label=job.command,
         quiet=job.options.quiet,
@@ -123,7 +123,7 @@ def _write(
         options=_options(base, record, order),
         shuffle=record,
     )
-    mix = source_mix(output, buckets, dataset.dtype, base.store_documents, record)
+    mix = source_mix(output, buckets, base.store_documents, record)
     report = _report(dataset, manifest, plans, tallies, mix, moved=order is not None)
     stores = None
     if index_of is not None:

@@ -21,6 +21,7 @@ from packtool.commands.document_origins import require_same_stores
 from packtool.commands.places import places_to_read
 from packtool.errors import DataError, PacktoolError
 from packtool.formats import manifest as manifests
+from packtool.formats.bucket_shards import StoredColumn
 from packtool.formats.kept_columns import is_absent
 from packtool.formats.names import ORIGIN
 from packtool.formats.packed import PackedBucket, PackedDataset
@@ -124,11 +125,12 @@ def _check_content(place: Place, manifest: Manifest, stores: Sequence[Place], pr
         return manifest.tokens  # what is in its files is for their own readers
     dataset = open_packed(place, stores)
     for bucket in dataset.buckets:
-        for shard, described in zip(bucket.shards, bucket.entry.shards, strict=not bucket.index_only):
-            assert described.tokens is not None
+        if not isinstance(bucket.tokens, StoredColumn):
+            continue
+        for tokens, file in zip(bucket.tokens.arrays, bucket.shards.column("tokens"), strict=True):
             with _collecting(problems):
-                where = bucket.place.where(described.tokens.name)
-                _check_ids(shard, dataset.manifest.tokenizer.vocab_size, where)
+                where = bucket.shards.place.where(file.name)
+                _check_ids(tokens, dataset.manifest.tokenizer.vocab_size, where)
     if not problems:
         with _collecting(problems):
             _check_packed(dataset, stores)
@@ -207,7 +209,7 @@ def _check_packed(dataset: PackedDataset, stores: Sequence[Place]) -> None:
     dataset.batches()
     dataset.chosen()
     for bucket in dataset.buckets:
-        bucket.atom_offsets()
+        bucket.shards.atom_offsets()
     if not dataset.has_segments:
         if stores:
             dataset.lengths()  # says why there is nothing to compare by
@@ -259,11 +261,11 @@ def _check_trained_of_stores(dataset: PackedDataset, corpus: Corpus) -> None:
 
 def _check_trained(dataset: PackedDataset) -> None:
     """Check that as many tokens train as the ledger says, in rows whose segments are not known."""
-    columns = [bucket.loss for bucket in dataset.buckets if bucket.loss is not None]
     trained = 0
-    for column in columns:
-        trained += sum(count_trained(loss, str(column.place)) for loss in column.shards)
-    if columns and trained != dataset.manifest.ledger.trained:
+    for bucket in dataset.buckets:
+        if isinstance(bucket.loss, StoredColumn):
+            trained += sum(count_trained(loss, str(bucket.shards.place)) for loss in bucket.loss.arrays)
+    if dataset.manifest.has_loss and trained != dataset.manifest.ledger.trained:
         what = f"the rows hold {trained} trained, but the ledger says {dataset.manifest.ledger.trained}"
         raise DataError("ledger-unbalanced", what, remedy=AGAIN, where=str(dataset.place))
 
@@ -307,7 +309,7 @@ def _batches(dataset: PackedDataset) -> Iterator[tuple[PackedBucket, int, Segmen
     for bucket in dataset.buckets:
         step = max(1, BATCH_TOKENS // bucket.sequence_length)
         for first in range(0, bucket.rows, step):
-            yield bucket, first, bucket.segments(first, min(first + step, bucket.rows))
+            yield bucket, first, bucket.segments.between(first, min(first + step, bucket.rows))
         bucket.release()
 
 
@@ -329,15 +331,15 @@ def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
             longest_fill=max(tallies),
         )
     for bucket in dataset.buckets:
-        bucket.checked_tables()
+        bucket.segments.checked_tables()
     for bucket, first, rows in _batches(dataset):
-        tokens = bucket.tokens(first, first + rows.groups).reshape(-1)
+        tokens = bucket.tokens.between(first, first + rows.groups).reshape(-1)
         _check_tokens(dataset, bucket, first, rows, tokens)
         tallies[bucket.sequence_length].add(rows)
         if gather is not None:
             _require_none(gather(rows) != tokens, bucket, first, "its tokens are not the store's")
         if bucket.loss is not None:
-            loss = bucket.loss.tokens(first, first + rows.groups).reshape(-1)
+            loss = bucket.loss.between(first, first + rows.groups).reshape(-1)
             _check_loss_of_rows(bucket, first, rows, loss)
             tallies[bucket.sequence_length].add_loss(rows, loss)
             if gather_loss is not None:
@@ -370,7 +372,7 @@ def _check_tokens(
 
 
 def _check_loss_of_rows(bucket: PackedBucket, first: int, rows: Segments, loss: npt.NDArray[Any]) -> None:
-    count_trained(loss, str(bucket.place))
+    count_trained(loss, str(bucket.shards.place))
     padded = np.flatnonzero(np.repeat(rows.document == PADDING, rows.length))
     wrong = np.flatnonzero(loss[padded])
     if wrong.size:
@@ -384,7 +386,7 @@ def _check_once(dataset: PackedDataset) -> None:
     are compared some millions at a time, so memory stays bounded and the segment table is read again.
     """
     starts = offsets_of(np.asarray(dataset.lengths()))
-    segments = sum(map(sum, (bucket.segment_counts for bucket in dataset.buckets)))
+    segments = sum(map(sum, (bucket.segments.counts for bucket in dataset.buckets)))
     cuts = np.linspace(0, starts[-1], -(-segments // SEGMENTS) + 1).astype(np.int64)
     for low, high in pairwise(cuts.tolist()):
         _check_stretch(dataset, starts, low, high)
@@ -469,4 +471,4 @@ def _require_none(wrong: npt.NDArray[np.bool_], bucket: PackedBucket, first: int
 def _bad_row(bucket: PackedBucket, first: int, token: np.integer[Any], what: str) -> DataError:
     """Return the error for a row that holds something wrong at this token, counted from row `first`."""
     row = first + int(token) // bucket.sequence_length
-    return DataError("bad-segments", f"row {row}: {what}", remedy=AGAIN, where=str(bucket.place))
+    return DataError("bad-segments", f"row {row}: {what}", remedy=AGAIN, where=str(bucket.shards.place))

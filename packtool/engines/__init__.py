@@ -15,10 +15,10 @@ import os
 from collections.abc import Callable
 
 from packtool.engines.cluster import Cluster
-from packtool.engines.engine import Engine, Worker
+from packtool.engines.engine import Engine, RunOptions, Worker
 from packtool.engines.local import Processes, Threads
 
-__all__ = ["Cluster", "Engine", "Processes", "Threads", "Worker", "available_cpus", "engine_for"]
+__all__ = ["Cluster", "Engine", "Processes", "RunOptions", "Threads", "Worker", "available_cpus", "engine_for"]
 
 
 def available_cpus() -> int:

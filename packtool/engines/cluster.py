@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from packtool.engines.engine import Advance, Engine, Result, Task, Worker, submit
+from packtool.engines.engine import NO_OPTIONS, Engine, Result, RunOptions, Task, TaskFunction, Worker, submit
 from packtool.engines.local import WITHOUT_SCRIPT
 from packtool.engines.sending import sent
 from packtool.errors import DataError, PacktoolError, UsageError
@@ -78,13 +78,7 @@ class Cluster(Engine):
         self._client: tuple[Client, WorkerWatch] | None = None
 
     def run(
-        self,
-        function: Callable[[Task, Worker], Result],
-        tasks: Sequence[Task],
-        *,
-        on_advance: Advance | None = None,
-        prepare: Callable[[], object] | None = None,
-        work: Path | None = None,
+        self, function: TaskFunction[Task, Result], tasks: Sequence[Task], options: RunOptions = NO_OPTIONS
     ) -> Generator[tuple[int, Result], None, None]:
         if not tasks:
             return
@@ -95,13 +89,13 @@ class Cluster(Engine):
 
         client, workers = self._connected()
         with (
-            sent(function, work) as call,
+            sent(function, options.work) as call,
             _begins(client, self._label, partial(on_worker, _pickled(call), build())) as begin,
         ):
             try:
                 for number, (result, done) in submit(begin, tasks, workers.at_once):
-                    if on_advance is not None:
-                        on_advance(done)
+                    if options.on_advance is not None:
+                        options.on_advance(done)
                     yield number, result
             except KilledWorker as error:
                 raise PacktoolError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -51,6 +52,28 @@ class Worker:
             self._give_way()
 
 
+TaskFunction = Callable[[Task, Worker], Result]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What a run of tasks has beside its function.
+
+    Attributes:
+        on_advance: called with what tasks report through `Worker.advance`.
+        prepare: loads, and keeps for the function, what every task needs. Processes that are forked share it.
+        work: a directory that every worker sees: where memory is not shared, the function lies there, and its arrays
+            are mapped. None to send it with every task.
+    """
+
+    on_advance: Advance | None = None
+    prepare: Callable[[], object] | None = None
+    work: Path | None = None
+
+
+NO_OPTIONS = RunOptions()
+
+
 class Engine(ABC):
     """Runs a function over tasks. The results do not depend on which engine it is.
 
@@ -68,13 +91,7 @@ class Engine(ABC):
 
     @abstractmethod
     def run(
-        self,
-        function: Callable[[Task, Worker], Result],
-        tasks: Sequence[Task],
-        *,
-        on_advance: Advance | None = None,
-        prepare: Callable[[], object] | None = None,
-        work: Path | None = None,
+        self, function: TaskFunction[Task, Result], tasks: Sequence[Task], options: RunOptions = NO_OPTIONS
     ) -> Generator[tuple[int, Result], None, None]:
         """Run `function` on every task and yield (number of the task, result) as they finish.
 
@@ -86,10 +103,6 @@ class Engine(ABC):
             function: of a task and the worker that runs it; picklable where memory is not shared, as are tasks and
                 results.
             tasks: what to run it on.
-            on_advance: called with what tasks report through `Worker.advance`.
-            prepare: loads, and keeps for `function`, what every task needs. Processes that are forked share it.
-            work: a directory that every worker sees: where memory is not shared, the function lies there, and its
-                arrays are mapped. None to send it with every task.
 
         Raises:
             PacktoolError: `worker-died`; `no-cluster`, `cluster-lost`, `worker-differs`, `not-shared` on a cluster;

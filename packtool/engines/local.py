@@ -20,12 +20,11 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from threading import Event, Semaphore
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from packtool.engines.engine import Advance, Engine, Result, Task, Worker, submit
+from packtool.engines.engine import NO_OPTIONS, Advance, Engine, Result, RunOptions, Task, TaskFunction, Worker, submit
 from packtool.engines.sending import sent
 from packtool.errors import PacktoolError
 
@@ -46,13 +45,7 @@ class Threads(Engine):
     """
 
     def run(
-        self,
-        function: Callable[[Task, Worker], Result],
-        tasks: Sequence[Task],
-        *,
-        on_advance: Advance | None = None,
-        prepare: Callable[[], object] | None = None,
-        work: Path | None = None,
+        self, function: TaskFunction[Task, Result], tasks: Sequence[Task], options: RunOptions = NO_OPTIONS
     ) -> Generator[tuple[int, Result], None, None]:
         from concurrent.futures import ThreadPoolExecutor
 
@@ -72,7 +65,7 @@ class Threads(Engine):
                     computing.release()
 
             try:
-                worker = Worker(on_advance, stopped, give_way)
+                worker = Worker(options.on_advance, stopped, give_way)
                 worker.advance(0)  # raises an error if the run was stopped while the task waited
                 return function(task, worker)
             finally:
@@ -100,28 +93,22 @@ class Processes(Engine):
     shares_memory = False
 
     def run(
-        self,
-        function: Callable[[Task, Worker], Result],
-        tasks: Sequence[Task],
-        *,
-        on_advance: Advance | None = None,
-        prepare: Callable[[], object] | None = None,
-        work: Path | None = None,
+        self, function: TaskFunction[Task, Result], tasks: Sequence[Task], options: RunOptions = NO_OPTIONS
     ) -> Generator[tuple[int, Result], None, None]:
         workers = min(self.workers, len(tasks))
         if workers <= 1:
-            worker = Worker(on_advance)
+            worker = Worker(options.on_advance)
             yield from ((number, function(task, worker)) for number, task in enumerate(tasks))
             return
-        with sent(function, work) as call:
-            if prepare is not None and sys.platform == "linux":  # system libraries of macOS do not take a fork
-                yield from _forked(call, tasks, prepare, workers, on_advance)
+        with sent(function, options.work) as call:
+            if options.prepare is not None and sys.platform == "linux":  # system libraries of macOS do not take a fork
+                yield from _forked(call, tasks, options.prepare, workers, options.on_advance)
             else:
-                yield from _spawned(call, tasks, workers, on_advance)
+                yield from _spawned(call, tasks, workers, options.on_advance)
 
 
 def _spawned(
-    function: Callable[[Task, Worker], Result], tasks: Sequence[Task], workers: int, on_advance: Advance | None
+    function: TaskFunction[Task, Result], tasks: Sequence[Task], workers: int, on_advance: Advance | None
 ) -> Iterator[tuple[int, Result]]:
     import multiprocessing  # these cost more than a small run
     from concurrent.futures import ProcessPoolExecutor
@@ -143,7 +130,7 @@ def _spawned(
 
 
 def _forked(
-    function: Callable[[Task, Worker], Result],
+    function: TaskFunction[Task, Result],
     tasks: Sequence[Task],
     prepare: Callable[[], object],
     workers: int,
@@ -194,7 +181,7 @@ def _serve(
     sender: Connection,
     progress: Connection,
     prepare: Callable[[], object],
-    function: Callable[[Task, Worker], Result],
+    function: TaskFunction[Task, Result],
     tasks: Sequence[Task],
     workers: int,
 ) -> None:
@@ -228,7 +215,7 @@ def _worker_died() -> PacktoolError:
     )
 
 
-def _begins(pool: ProcessPoolExecutor, function: Callable[[Task, Worker], Result]) -> Callable[[Task], Future[Result]]:
+def _begins(pool: ProcessPoolExecutor, function: TaskFunction[Task, Result]) -> Callable[[Task], Future[Result]]:
     """Return the function that begins a task in a pool, which may start a process for it."""
 
     def begin(task: Task) -> Future[Result]:
@@ -324,7 +311,7 @@ def _start_forked(below: Connection, above: Connection, progress: Connection) ->
     _start_worker(below, progress)
 
 
-def _call(function: Callable[[Task, Worker], Result], task: Task) -> Result:
+def _call(function: TaskFunction[Task, Result], task: Task) -> Result:
     return function(task, _this_worker[0])
 
 

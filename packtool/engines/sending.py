@@ -6,21 +6,18 @@ import hashlib
 import io
 import pickle
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import numpy as np
 
-from packtool.engines.engine import Worker
+from packtool.engines.engine import Result, Task, TaskFunction, Worker
 from packtool.errors import DataError
 from packtool.support.mapped import ArrayFile
-
-Task = TypeVar("Task")
-Result = TypeVar("Result")
 
 _LARGE_IN_FUNCTION = 1 << 12  # bytes from which an array that a function holds is a file of its own
 _FUNCTION = "function.pickle"
@@ -68,7 +65,7 @@ def load(saved: Saved[Any, Any]) -> Any:
 
 
 @contextmanager
-def sent(function: Callable[[Task, Worker], Result], work: Path | None) -> Iterator[Callable[[Task, Worker], Result]]:
+def sent(function: TaskFunction[Task, Result], work: Path | None) -> Iterator[TaskFunction[Task, Result]]:
     """Write a function to a file as long as the block runs, and yield what goes with each task in its place.
 
     Args:

@@ -214,7 +214,7 @@ def _rows(dataset: PackedDataset) -> Contents:
 def _shards(dataset: PackedDataset) -> Iterator[list[_Run]]:
     """Yield the rows as they are stored, one part for each shard."""
     for bucket in dataset.buckets:
-        for first, last in pairwise(bucket.first_rows.tolist()):
+        for first, last in pairwise(bucket.shards.first_rows.tolist()):
             yield [_Run(bucket, first, last)]
 
 
@@ -259,9 +259,9 @@ def _joined(runs: Iterable[_Run], tokens: int = BLOCK_TOKENS) -> Iterator[list[_
 def _block(runs: list[_Run]) -> SequenceBlock:
     tokens, masks = [], []
     for run in runs:
-        tokens.append(run.bucket.tokens(run.first, run.last).reshape(-1))
+        tokens.append(run.bucket.tokens.between(run.first, run.last).reshape(-1))
         if run.bucket.loss is not None:
-            masks.append(run.bucket.loss.tokens(run.first, run.last).reshape(-1))
+            masks.append(run.bucket.loss.between(run.first, run.last).reshape(-1))
     return SequenceBlock(
         tokens=_concatenated(tokens),
         lengths=_lengths(runs),
@@ -272,9 +272,9 @@ def _block(runs: list[_Run]) -> SequenceBlock:
 
 def _segments(runs: list[_Run]) -> Segments | None:
     """Return the segments of rows; None where they are not known."""
-    if not all(run.bucket.has_segments for run in runs):
+    if not all(run.bucket.segments.exist for run in runs):
         return None
-    return Segments.concatenate([run.bucket.segments(run.first, run.last) for run in runs])
+    return Segments.concatenate([run.bucket.segments.between(run.first, run.last) for run in runs])
 
 
 def _lengths(runs: Iterable[_Run]) -> I64:

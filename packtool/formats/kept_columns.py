@@ -17,11 +17,9 @@ from packtool.formats.names import CATEGORY, MISSING, MOST_CATEGORIES, NUMBER
 from packtool.formats.on_demand import open_arrays
 from packtool.formats.schema import KeptColumn, OtherFile
 from packtool.formats.unchanged import Unchanged
-from packtool.places.place import MappedFile, Place
+from packtool.places.place import DATASET_AGAIN, MappedFile, Place
 from packtool.planning.plan import Ints
 from packtool.support.decoding import from_json
-
-_AGAIN = "make the dataset again, or copy it again"
 
 
 def absent(dtype: npt.DTypeLike) -> float:
@@ -105,7 +103,7 @@ class KeptColumns:
         wanted = documents[known]
         if len(wanted) and int(wanted.max()) >= len(column):
             what = f"its rows name document {int(wanted.max())}, but column {name} has {len(column)} values"
-            raise DataError("bad-segments", what, remedy=_AGAIN, where=str(self._place))
+            raise DataError("bad-segments", what, remedy=DATASET_AGAIN, where=str(self._place))
         values = np.take(column, wanted)
         self.require_listed(name, values)
         out = np.full(len(documents), absent(column.dtype), column.dtype)
@@ -121,7 +119,7 @@ class KeptColumns:
             if not MISSING <= value < len(categories):
                 what = f"column {name} has the value {value}, but {len(categories)} names"
                 where = self._place.where(self.entries[name].values.name)
-                raise DataError("bad-columns", what, remedy=_AGAIN, where=where)
+                raise DataError("bad-columns", what, remedy=DATASET_AGAIN, where=where)
 
     def files(self) -> Iterator[MappedFile]:
         """Yield the files of all values."""
@@ -142,4 +140,4 @@ class KeptColumns:
         return names
 
     def _bad_list(self, entry: OtherFile, what: str) -> DataError:
-        return DataError("bad-columns", what, remedy=_AGAIN, where=self._place.where(entry.name))
+        return DataError("bad-columns", what, remedy=DATASET_AGAIN, where=self._place.where(entry.name))

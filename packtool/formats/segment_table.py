@@ -1,22 +1,153 @@
-"""The segment table: segments as stored records and as columns, and the checks before anything is read by them.
+"""The segment tables of the shards of a bucket: which segment of which document lies where in its rows.
 
-All checks are vectorised, and read what is about to be used anyway. They raise, or leave no number that points outside
-what it points into.
+Segments are stored as records, and read as columns. Before anything is read by them they are checked. All checks are
+vectorised, and read what is about to be used anyway. They raise, or leave no number that points outside what it points
+into.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError, UsageError
-from packtool.formats.names import SEGMENT
-from packtool.places.place import Place
-from packtool.planning.plan import INSERTED_EOS, Ints, Segments
+from packtool.formats.bucket_shards import BucketShards
+from packtool.formats.names import OFFSET, SEGMENT
+from packtool.formats.on_demand import held, open_all
+from packtool.places.place import DATASET_AGAIN, Place
+from packtool.planning.plan import I64, INSERTED_EOS, Ints, Segments, offsets_of, ranges
+from packtool.support.mapped import release
 
-_AGAIN = "make the dataset again, or copy it again"
+_CHECKED_ROWS = 1 << 16
+
+
+class SegmentTables:
+    """The segments of the rows of a bucket, checked when they are read.
+
+    What reads them raises a UsageError where the dataset was written with ``--no-segments``, and a DataError where a
+    segment lies outside its document.
+
+    Args:
+        shards: of the bucket.
+        lengths: of every document, EOS included; None where segments are not checked against them.
+    """
+
+    def __init__(self, shards: BucketShards, lengths: Ints | None) -> None:
+        self._shards = shards
+        self._lengths = lengths
+        self._tables: Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SegmentTables, (self._shards, self._lengths)
+
+    @property
+    def exist(self) -> bool:
+        """Whether the dataset was written with its segments."""
+        return all(shard.segments is not None for shard in self._shards.entry.shards)
+
+    @property
+    def counts(self) -> list[int]:
+        """Segments of each shard; 0 where they are not known."""
+        counts = []
+        for shard in self._shards.entry.shards:
+            counts.append(shard.segments.shape[0] if shard.segments is not None else 0)
+        return counts
+
+    def view(self, row: int) -> npt.NDArray[Any]:
+        """Return the segments of one row as stored: a view of the segment table."""
+        ((number, first, last),) = self._shards.spans(row, row + 1)
+        table, offsets = self.tables()[number]
+        return self._checked(number, first, table, offsets[first : last + 1])
+
+    def between(self, first: int, last: int) -> Segments:
+        """Return the segments of rows ``first:last``."""
+        tables = self.tables()
+        parts, counts = [np.empty(0, SEGMENT)], [np.empty(0, np.int64)]
+        for number, a, b in self._shards.spans(first, last):
+            table, offsets = tables[number]
+            parts.append(self._checked(number, a, table, offsets[a : b + 1]))
+            counts.append(np.diff(offsets[a : b + 1]))
+        return from_table(np.concatenate(parts), offsets_of(np.concatenate(counts)))
+
+    def take(self, rows: I64) -> Segments:
+        """Return the segments of these rows, in the order given."""
+        where = str(self._shards.place)
+        order, groups = self._shards.by_shard(rows)
+        tables = [self.tables()[shard] for shard, _, _ in groups]
+        # Of each row, in the order of shards: where its segments lie in the table of its shard, and how long that is.
+        first, last, sizes = np.empty((3, len(rows)), np.int64)
+        for (table, offsets), (_, here, at) in zip(tables, groups, strict=True):
+            first[at] = offsets[here]
+            last[at] = offsets[here + 1]
+            sizes[at] = len(table)
+        counts = last - first
+        wrong = np.flatnonzero((first < 0) | (counts < 1) | (last > sizes))
+        if len(wrong):  # `require_rows` raises the error, which is of the row as its number was given
+            one = int(wrong[0])
+            require_rows(np.array([first[one], last[one]]), int(sizes[one]), int(rows[order[one]]), where)
+        by_shard = offsets_of(counts)
+        source = ranges(first, counts, by_shard)
+        if len(tables) == 1:  # rows of one shard keep their order when they are sorted by shard
+            requested = by_shard
+            out = np.take(tables[0][0], source)
+        else:
+            requested_counts = np.empty_like(counts)
+            requested_counts[order] = counts
+            requested = offsets_of(requested_counts)
+            target = ranges(requested[:-1][order], counts, by_shard)
+            out = np.empty(len(source), SEGMENT)
+            for (table, _), (_, _, at) in zip(tables, groups, strict=True):
+                part = slice(by_shard[at.start], by_shard[at.stop])
+                out[target[part]] = np.take(table, source[part])
+        require_segments(out, requested, self._lengths, self._shards.entry.sequence_length, rows, where)
+        return from_table(out, requested)
+
+    def tables(self) -> Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+        """Return segment table and row offsets of each shard, memory-mapped."""
+        if self._tables is None:
+            shards = self._shards
+            if not self.exist:
+                raise no_segments(shards.place)
+            sizes = [2] * len(shards.entry.shards)
+            self._tables = open_all(sizes, self._opened, shards.place, shards.keep, shards.unchanged)
+        return self._tables
+
+    def checked_tables(self) -> Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+        """Return segment table and row offsets of each shard, all of them checked."""
+        for number, (table, offsets) in enumerate(self.tables()):
+            if len(offsets) and (offsets[0] != 0 or offsets[-1] != len(table)):
+                row = int(self._shards.first_rows[number])
+                what = f"row {row}: the segment table begins or ends outside its rows"
+                where = str(self._shards.place)
+                raise DataError("bad-segments", what, remedy="make the dataset again", where=where)
+            for first in range(0, len(offsets) - 1, _CHECKED_ROWS):
+                self._checked(number, first, table, offsets[first : first + _CHECKED_ROWS + 1])
+        return self.tables()
+
+    def release(self) -> None:
+        """Give back the memory that maps the segments read so far."""
+        for tables in held(self._tables or ()):
+            release(tables)
+
+    def _opened(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        place, shard = self._shards.place, self._shards.entry.shards[number]
+        assert shard.segments is not None
+        assert shard.segment_offsets is not None
+        return place.array(shard.segments, SEGMENT), place.array(shard.segment_offsets, OFFSET)
+
+    def _checked(
+        self, number: int, first: int, table: npt.NDArray[Any], offsets: npt.NDArray[np.int64]
+    ) -> npt.NDArray[Any]:
+        """Read and check the segments of rows of a shard, from `first` on, to which these offsets belong."""
+        row, where = int(self._shards.first_rows[number]) + first, str(self._shards.place)
+        require_rows(offsets, len(table), row, where)
+        part = table[offsets[0] : offsets[-1]]
+        length = self._shards.entry.sequence_length
+        require_segments(part, offsets - offsets[0], self._lengths, length, row, where)
+        return part
 
 
 def to_table(rows: Segments) -> npt.NDArray[Any]:
@@ -101,11 +232,5 @@ def _number(first_row: int | Ints, row: int) -> int:
     return first_row + row if isinstance(first_row, int) else int(first_row[row])
 
 
-def require_atoms(begins: npt.NDArray[np.int64], rows: int, where: str) -> None:
-    """Raise a DataError unless the rows of a shard at which an atom begins are ascending, and inside the shard."""
-    if len(begins) and not (begins[0] >= 0 and begins[-1] < rows and (np.diff(begins) > 0).all()):
-        raise DataError("bad-segments", f"its atoms do not lie in its {rows} rows", remedy=_AGAIN, where=where)
-
-
 def _bad_row(row: int, what: str, where: str) -> DataError:
-    return DataError("bad-segments", f"row {row}: {what}", remedy=_AGAIN, where=where)
+    return DataError("bad-segments", f"row {row}: {what}", remedy=DATASET_AGAIN, where=where)

@@ -25,7 +25,7 @@ from packtool.formats.names import LOSS, OFFSET, ORIGIN, shard_file, token_dtype
 from packtool.formats.on_demand import held, joined_contents, open_arrays
 from packtool.formats.schema import InputEntry, OtherFile, StoreManifest, TokenShard
 from packtool.places.npy import FileEntry
-from packtool.places.place import MappedFile, Place
+from packtool.places.place import DATASET_AGAIN, MappedFile, Place
 from packtool.places.typed import Typed, place_of
 from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
 from packtool.planning.plan import I64, Ints, offsets_of
@@ -33,7 +33,6 @@ from packtool.support.mapped import release
 
 LONGEST_DOCUMENT = (1 << 32) - 1
 """Tokens, EOS included: lengths and places in documents are stored in 32 bits."""
-_AGAIN = "make the dataset again, or copy it again"
 
 
 def write_shard(
@@ -102,7 +101,7 @@ def document_lengths(offsets: npt.NDArray[np.int64], tokens: int, where: str) ->
     lengths: I64 = np.diff(offsets)
     if not len(lengths) or offsets[0] != 0 or offsets[-1] != tokens or lengths.min() < 1 or lengths.max() > tokens:
         what = f"its offsets do not divide its {tokens} tokens into documents"
-        raise DataError("bad-offsets", what, remedy=_AGAIN, where=where)
+        raise DataError("bad-offsets", what, remedy=DATASET_AGAIN, where=where)
     longest = int(lengths.max())
     if longest > LONGEST_DOCUMENT:
         what = f"a document of {longest:,} tokens, where {LONGEST_DOCUMENT:,} is the most"
@@ -118,7 +117,7 @@ def count_trained(loss: npt.NDArray[np.uint8], where: str) -> int:
     """
     if int(loss.max(initial=0)) > 1:
         what = f"token {int(np.argmax(loss.reshape(-1) > 1))} has loss {int(loss.max())}, which is neither 0 nor 1"
-        raise DataError("bad-loss", what, remedy=_AGAIN, where=where)
+        raise DataError("bad-loss", what, remedy=DATASET_AGAIN, where=where)
     return int(np.count_nonzero(loss))
 
 
@@ -336,7 +335,7 @@ class TokenStore:
             trained += count_trained(loss, self.place.where(shard.loss.name))
         if trained != said:
             what = f"{trained} tokens train, but the manifest says {said}"
-            raise DataError("wrong-count", what, remedy=_AGAIN, where=str(self.place))
+            raise DataError("wrong-count", what, remedy=DATASET_AGAIN, where=str(self.place))
 
     def release(self) -> None:
         """Give back the memory that maps the tokens, offsets and loss read so far."""

@@ -16,13 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
 
-from packtool.engines import Engine, Worker
-from packtool.engines.engine import Advance
+from packtool.engines import Engine, RunOptions, Worker
+from packtool.engines.engine import NO_OPTIONS
 from packtool.formats import manifest as manifests
 from packtool.formats.names import PIECES
 from packtool.outputs.output import Output
@@ -61,14 +60,12 @@ class Pieces(Generic[Done]):
         done: Mapping[int, Done],
         keep: Callable[[Callable[[], object]], object] = lambda write: write(),
         then: Callable[[int], object] | None = None,
-        on_advance: Advance | None = None,
-        prepare: Callable[[], object] | None = None,
-        work: Path | None = None,
+        options: RunOptions = NO_OPTIONS,
     ) -> Iterator[tuple[int, Done]]:
         """Run the pieces that are not done; yield (number, record) of every piece, the done pieces first.
 
         Args:
-            function, on_advance, prepare, work: see `Engine.run`.
+            function, options: see `Engine.run`.
             tasks: the work, by the numbers of the pieces.
             done: the records of done pieces, by number, as `found` returns them.
             keep: function that calls its argument, which writes a record, when it may be written; by default at once.
@@ -80,7 +77,7 @@ class Pieces(Generic[Done]):
             yield number, record
         todo = [number for number in tasks if number not in done]
         left = [tasks[number] for number in todo]
-        results = engine.run(function, left, on_advance=on_advance, prepare=prepare, work=work)
+        results = engine.run(function, left, options)
         with closing(results):
             for at, record in results:
                 keep(partial(self.record, todo[at], record, then))
@@ -108,7 +105,7 @@ class Pieces(Generic[Done]):
                 numbers.append(number)
                 tasks.append((place, entries))
         damaged: set[int] = set()
-        with closing(engine.run(_sound, tasks, work=self.output.scratch)) as results:
+        with closing(engine.run(_sound, tasks, RunOptions(work=self.output.scratch))) as results:
             for at, sound in results:
                 if not sound:
                     damaged.add(numbers[at])

@@ -27,6 +27,7 @@ from packtool.places.npy import FileEntry, npy_header
 Array = npt.NDArray[Any]
 I64 = npt.NDArray[np.int64]
 AGAIN = "make it again, or copy it again"
+DATASET_AGAIN = "make the dataset again, or copy it again"
 LARGEST_JSON = 1 << 30
 """Bytes of the largest JSON file that is read: a manifest of more than a million shards."""
 

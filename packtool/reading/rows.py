@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
-from packtool.formats.packed import PackedBucket
+from packtool.formats.bucket_shards import StoredColumn
+from packtool.formats.packed import GatheredColumn, PackedBucket, RowColumn
 from packtool.formats.segment_table import to_table
 from packtool.planning.plan import I64, Ints, Plan, Segments, index_type, offsets_of, pad, ranges
 from packtool.rows.layout import Layout, join
@@ -85,8 +86,8 @@ class Rows:
     def __init__(self, stored: PackedBucket, dtype: np.dtype[Any] | None = None) -> None:
         self._stored = stored
         self.sequence_length = stored.sequence_length
-        self.dtype = dtype or stored.dtype
-        self.has_segments = stored.has_segments
+        self.dtype = dtype or stored.tokens.dtype
+        self.has_segments = stored.segments.exist
 
     def __len__(self) -> int:
         return self._stored.rows
@@ -108,7 +109,7 @@ class Rows:
             first, last, step = index.indices(len(self))
             if step == 1:
                 return self.tokens(first, max(first, last))
-        return self._typed(self._take(self.numbers(index), self._stored))
+        return self._typed(self._take(self.numbers(index), self._stored.tokens))
 
     def __iter__(self) -> Iterator[RowArray]:
         step = max(1, _AT_ONCE // self.sequence_length)
@@ -117,12 +118,12 @@ class Rows:
 
     def tokens(self, first: int, last: int) -> RowArray:
         """Return rows ``first:last``, (rows, sequence_length)."""
-        return self._typed(self._stored.tokens(first, last))
+        return self._typed(self._stored.tokens.between(first, last))
 
     def with_segments(self, rows: I64) -> tuple[RowArray, Segments]:
         """Return the tokens of these rows (from 0), (rows, sequence_length), and their segments."""
         segments = self.segments_of(rows)
-        return self._typed(self._taken(rows, segments, self._stored)), segments
+        return self._typed(self._taken(rows, segments, self._stored.tokens)), segments
 
     def loss(self, rows: I64, segments: Segments | None = None) -> RowArray | None:
         """Return the loss of these rows (from 0): (rows, sequence_length), 1 for tokens that train, 0 for others.
@@ -143,11 +144,11 @@ class Rows:
 
         Document -1 is padding, -2 an EOS that the strategy inserted.
         """
-        return self._stored.table(number_of(row, len(self), "row"))
+        return self._stored.segments.view(number_of(row, len(self), "row"))
 
     def segments_of(self, rows: I64) -> Segments:
         """Return the segments of these rows (from 0), as columns."""
-        return self._stored.segments_of(rows)
+        return self._stored.segments.take(rows)
 
     def numbers(self, index: Index) -> I64:
         """Return the numbers of the rows at an index, as `numbers_of` does."""
@@ -163,7 +164,7 @@ class Rows:
         atoms = StoredPlan(self._stored, whole=False).movable_atoms
         return np.arange(atoms, dtype=index_type(atoms))
 
-    def _take(self, rows: I64, column: PackedBucket) -> RowArray:
+    def _take(self, rows: I64, column: RowColumn) -> RowArray:
         """Copy the tokens of some rows, or their loss.
 
         Args:
@@ -171,8 +172,8 @@ class Rows:
         """
         return column.take(rows)
 
-    def _taken(self, rows: I64, segments: Segments, column: PackedBucket) -> RowArray:
-        return column.gathered(segments) if column.index_only else self._take(rows, column)
+    def _taken(self, rows: I64, segments: Segments, column: RowColumn) -> RowArray:
+        return column.gathered(segments) if isinstance(column, GatheredColumn) else self._take(rows, column)
 
     def _typed(self, tokens: RowArray) -> RowArray:
         return tokens.astype(self.dtype, copy=False)
@@ -190,7 +191,7 @@ class ComputedRows(Rows, ABC):
         self._pad_id = pad_id
 
     def tokens(self, first: int, last: int) -> RowArray:
-        return self._typed(self._take(np.arange(first, last), self._stored))
+        return self._typed(self._take(np.arange(first, last), self._stored.tokens))
 
     def segments(self, row: int) -> npt.NDArray[Any]:
         return to_table(self.segments_of(np.array([number_of(row, len(self), "row")])))
@@ -202,18 +203,19 @@ class ComputedRows(Rows, ABC):
     def order(self) -> Ints:
         what = "these rows are packed anew, or cut anew from rotated lanes: no order of the stored rows gives them"
         remedy = "write them, with `packtool pack --epoch N` or `packtool shuffle --method partial --epoch N`"
-        raise UsageError("no-order", what, remedy=remedy, where=str(self._stored.place))
+        raise UsageError("no-order", what, remedy=remedy, where=str(self._stored.shards.place))
 
-    def _take(self, rows: I64, column: PackedBucket) -> RowArray:
-        tokens = column.gathered(self.segments_of(rows)) if column.index_only else self._made(rows, column)
-        return tokens.reshape(len(rows), self.sequence_length)
+    def _take(self, rows: I64, column: RowColumn) -> RowArray:
+        if isinstance(column, GatheredColumn):
+            return column.gathered(self.segments_of(rows))
+        return self._made(rows, column).reshape(len(rows), self.sequence_length)
 
     @abstractmethod
-    def _made(self, rows: I64, column: PackedBucket) -> RowArray:
+    def _made(self, rows: I64, column: StoredColumn) -> RowArray:
         """Make some rows of parts of stored rows."""
 
-    def _padding(self, shape: tuple[int, ...], column: PackedBucket) -> RowArray:
-        return np.full(shape, self._pad_id if column is self._stored else 0, column.dtype)
+    def _padding(self, shape: tuple[int, ...], column: StoredColumn) -> RowArray:
+        return np.full(shape, self._pad_id if column is self._stored.tokens else 0, column.dtype)
 
 
 class ReorderedRows(ComputedRows):
@@ -239,7 +241,7 @@ class ReorderedRows(ComputedRows):
 
     def segments_of(self, rows: I64) -> Segments:
         stored = self.stored_numbers(rows)
-        return self._layout.segments_of(rows) if stored is None else self._stored.segments_of(stored)
+        return self._layout.segments_of(rows) if stored is None else self._stored.segments.take(stored)
 
     def stored_numbers(self, rows: I64) -> I64 | None:
         return self._layout.units(rows) if self._whole else None
@@ -252,7 +254,7 @@ class ReorderedRows(ComputedRows):
         order.setflags(write=False)  # rows are read by this very array
         return order
 
-    def _made(self, rows: I64, column: PackedBucket) -> RowArray:
+    def _made(self, rows: I64, column: StoredColumn) -> RowArray:
         stored = self.stored_numbers(rows)
         if stored is not None:
             return column.take(stored)
@@ -283,7 +285,7 @@ class RotatedRows(ComputedRows):
         length = self.sequence_length
         return join(pad(self._plan.segments(rows), length), length, length)
 
-    def _made(self, rows: I64, column: PackedBucket) -> RowArray:
+    def _made(self, rows: I64, column: StoredColumn) -> RowArray:
         length, parts = self.sequence_length, self._plan.parts(rows)
         stored, number = np.unique(parts.document, return_inverse=True)
         source = ranges(number * length + parts.start, parts.length, offsets_of(parts.length))

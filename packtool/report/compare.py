@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool.engines import Engine, Worker
+from packtool.engines import Engine, RunOptions, Worker
 from packtool.errors import UsageError
 from packtool.options.names import FIRST
 from packtool.options.shared import DEFAULT_SEED
@@ -305,7 +305,7 @@ def _trials(
             advance(1)
         return
     with temporary_directory() as folder:
-        for number, trial in engine.run(attempt, tried, work=folder):
+        for number, trial in engine.run(attempt, tried, RunOptions(work=folder)):
             yield number, trial
             advance(1)
 

@@ -47,14 +47,14 @@ class StoredPlan(Plan):
     def __init__(
         self, bucket: PackedBucket, atom_size: int | None = None, tokens: int = 0, *, whole: bool = True
     ) -> None:
-        entry, length = bucket.entry, bucket.sequence_length
+        entry, length = bucket.shards.entry, bucket.sequence_length
         if atom_size is None:
             super().__init__(
                 sequence_length=length,
                 unit=entry.unit,
                 units=entry.units,
                 atom_units=entry.atom_units or 1,
-                atom_offsets=bucket.atom_offsets(),
+                atom_offsets=bucket.shards.atom_offsets(),
                 last_atom_stays=entry.last_atom_stays,
             )
         else:
@@ -81,16 +81,16 @@ class StoredPlan(Plan):
 
     @cached_property
     def _table(self) -> npt.NDArray[Any]:
-        table, at = self._arrays.empty(sum(len(part) for part, _ in self.bucket.tables()), SEGMENT), 0
-        for part, _ in self.bucket.checked_tables():
+        table, at = self._arrays.empty(sum(len(part) for part, _ in self.bucket.segments.tables()), SEGMENT), 0
+        for part, _ in self.bucket.segments.checked_tables():
             table[at : at + len(part)] = part
             at += len(part)
         return table
 
     @cached_property
     def _row_offsets(self) -> I64:
-        parts = [np.zeros(1, np.int64), *(offsets[1:] for _, offsets in self.bucket.tables())]
-        before = offsets_of(np.array([len(table) for table, _ in self.bucket.tables()], np.int64))
+        parts = [np.zeros(1, np.int64), *(offsets[1:] for _, offsets in self.bucket.segments.tables())]
+        before = offsets_of(np.array([len(table) for table, _ in self.bucket.segments.tables()], np.int64))
         return self._arrays.concatenated(parts, np.int64, [0, *before[:-1].tolist()])
 
     @cached_property
@@ -111,7 +111,7 @@ class StoredPlan(Plan):
         units = np.asarray(units, np.int64)
         if not self._whole:
             row, part = np.divmod(units, self.sequence_length // self.unit)
-            return self._units_of(self.bucket.segments_of(row), np.arange(len(row)), part)
+            return self._units_of(self.bucket.segments.take(row), np.arange(len(row)), part)
         if self.unit == self.sequence_length:
             first = self._row_offsets[units]
             counts = self._row_offsets[units + 1] - first
@@ -134,7 +134,7 @@ class StoredPlan(Plan):
         """Read the segments of units ``first:last`` from their part of the table alone."""
         per_row = self.sequence_length // self.unit
         row = first // per_row
-        rows = self.bucket.segments(row, -(-last // per_row))
+        rows = self.bucket.segments.between(row, -(-last // per_row))
         inside, part = np.divmod(np.arange(first, last) - row * per_row, per_row)
         return self._units_of(rows, inside, part)
 

@@ -57,10 +57,7 @@ def open_packed(
     dataset = PackedDataset(place, keep, unchanged)
     if dataset.manifest.index_only:
         gather = StoredTokens(dataset.place, dataset.manifest, store_places(dataset, stores))
-        for bucket in dataset.buckets:
-            bucket.gather = gather
-            if bucket.loss is not None:
-                bucket.loss.gather = gather.loss
+        dataset.gather_by(gather)
         dataset.document_loss = gather.document_loss()
     return dataset
 

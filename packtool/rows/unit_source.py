@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from packtool.formats.bucket_shards import BucketShards, StoredColumn
 from packtool.formats.names import LOSS, SEGMENT
 from packtool.formats.on_demand import flat
-from packtool.formats.packed import PackedBucket
+from packtool.formats.packed import GatheredColumn
 from packtool.formats.token_store import Corpus
 from packtool.planning.arrays import Arrays
 from packtool.planning.plan import I64, Plan, Segments, distinct, pad
@@ -134,16 +135,17 @@ class PackedSource(UnitSource):
 
     def __init__(self, plan: StoredPlan, pad_id: int) -> None:
         bucket, segments = plan.bucket, None
-        if bucket.has_segments:
-            segments = sum(bucket.segment_counts) + plan.units * (plan.unit < plan.sequence_length)
-        dtype, self._columns = bucket.dtype, [bucket]
+        if bucket.segments.exist:
+            segments = sum(bucket.segments.counts) + plan.units * (plan.unit < plan.sequence_length)
+        dtype = bucket.tokens.dtype
         if bucket.loss is not None:
             dtype = with_loss(dtype)
-            self._columns.append(bucket.loss)
         super().__init__(plan, dtype, pad_id, segments)
+        self._columns = bucket.columns
         self._copiers: list[_UnitCopier] = []
-        if not bucket.index_only:
-            self._copiers += [_UnitCopier(column, plan.unit) for column in self._columns]
+        for column in self._columns:
+            if isinstance(column, StoredColumn):
+                self._copiers.append(_UnitCopier(column, bucket.shards, plan.unit))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PackedSource, (self.plan, self.pad_id)
@@ -168,26 +170,31 @@ class PackedSource(UnitSource):
             return segments, self._gathered(segments)
         per_row = self.plan.sequence_length // self.plan.unit
         row = first // per_row
-        rows = [column.tokens(row, -(-last // per_row)) for column in self._columns]
+        rows = [column.between(row, -(-last // per_row)) for column in self._columns]
         inside = slice(first - row * per_row, last - row * per_row)
         return segments, join_loss(*(column.reshape(-1, self.plan.unit)[inside] for column in rows))
 
     def _gathered(self, segments: Segments | None) -> Tokens:
         assert segments is not None, "a dataset without tokens has segments"
-        return join_loss(*(column.gathered(segments, self.plan.unit) for column in self._columns))
+        gathered = []
+        for column in self._columns:
+            if isinstance(column, GatheredColumn):
+                gathered.append(column.gathered(segments, self.plan.unit))
+        return join_loss(*gathered)
 
     def release(self) -> None:
         self.plan.bucket.release()
 
 
 class _UnitCopier:
-    """Copies the tokens of units of equal size out of the shards of one bucket, in any order."""
+    """Copies a column of units of equal size out of the shards of one bucket, in any order."""
 
-    def __init__(self, bucket: PackedBucket, unit: int) -> None:
+    def __init__(self, column: StoredColumn, shards: BucketShards, unit: int) -> None:
+        length = shards.entry.sequence_length
         self._unit = unit
-        self._dtype = bucket.dtype
-        self._shards = flat(bucket.shards, bucket.sequence_length)
-        self._first_units = bucket.first_rows * (bucket.sequence_length // unit)
+        self._dtype = column.dtype
+        self._shards = flat(column.arrays, length)
+        self._first_units = shards.first_rows * (length // unit)
         self._copy = copier(self._shards, self._dtype)
 
     def __call__(self, units: I64) -> Tokens:

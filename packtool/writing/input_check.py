@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event
 from types import TracebackType
 
-from packtool.engines import Engine, Threads, Worker
+from packtool.engines import Engine, RunOptions, Threads, Worker
 from packtool.errors import DataError
 from packtool.places.place import MappedFile
 
@@ -69,7 +69,8 @@ class InputCheck:
             self._kept.pop(0)()
 
     def _run(self) -> None:
-        hashing = self._engine.run(_fault, self._files, on_advance=self._unless_stopped, work=self._work)
+        options = RunOptions(on_advance=self._unless_stopped, work=self._work)
+        hashing = self._engine.run(_fault, self._files, options)
         with closing(hashing) as results:
             for _, error in results:
                 if error is not None:

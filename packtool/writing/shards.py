@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool.engines import Worker
+from packtool.engines import RunOptions, Worker
 from packtool.formats.names import bucket_directory
 from packtool.formats.packed import PackedShardWriter
 from packtool.formats.schema import Bucket, PackedShard
@@ -161,8 +161,7 @@ class _Run:
                     done=done,
                     keep=self.check.keep,
                     then=lambda number: rows.written(*self.shards.rows_of(plan, number)),
-                    on_advance=self.advance,
-                    work=self.output.scratch,
+                    options=RunOptions(on_advance=self.advance, work=self.output.scratch),
                 )
             )
         source.release()

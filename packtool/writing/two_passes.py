@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from packtool.engines import Worker
+from packtool.engines import RunOptions, Worker
 from packtool.formats.names import SEGMENT
 from packtool.formats.schema import InputEntry
 from packtool.formats.segment_table import from_table, to_table
@@ -156,8 +156,7 @@ def partition(
         budget.engine,
         done=done,
         keep=input_check.keep,
-        on_advance=progress,
-        work=work,
+        options=RunOptions(on_advance=progress, work=work),
     )
     contents = [done[number] for number in range(len(tasks))]
     return Partitions(delivery.place, Outline(plan), source.dtype, source.pad_id, source.segments is not None, contents)

@@ -52,7 +52,7 @@ def test_no_row_holds_a_document_twice(stores: list[Path], tmp_path: Path, strat
     (bucket,) = dataset.buckets
     shared = 0
     for number in range(bucket.rows):
-        row = bucket.segments(number, number + 1)
+        row = bucket.segments.between(number, number + 1)
         documents = stored[distinct(row.document[row.document >= 0])]
         assert len(set(documents.tolist())) == len(documents)
         shared += len({document >> 32 for document in documents.tolist()}) == 2

@@ -110,7 +110,7 @@ def test_keys_that_take_more_memory_are_refused(stores: list[Path]) -> None:
 def documents_of(dataset: PackedDataset) -> list[int]:
     """The documents in the order in which they begin in the rows."""
     (bucket,) = dataset.buckets
-    segments = bucket.segments(0, bucket.rows)
+    segments = bucket.segments.between(0, bucket.rows)
     return segments.document[(segments.document >= 0) & (segments.start == 0)].tolist()
 
 
@@ -124,7 +124,9 @@ def test_documents_are_planned_in_the_order(stores: list[Path], tmp_path: Path) 
     place = {document: at for at, document in enumerate(wanted)}
     (bucket,) = windows.buckets
     for row in range(bucket.rows):  # a row holds documents of one window, in order but for long ones
-        places = [place[document] for document in bucket.segments(row, row + 1).document.tolist() if document >= 0]
+        places = [
+            place[document] for document in bucket.segments.between(row, row + 1).document.tolist() if document >= 0
+        ]
         assert places == sorted(places)
         assert places[-1] - places[0] < 100
 
@@ -140,7 +142,7 @@ def test_the_report_says_what_share_of_pairs_is_alike(stores: list[Path], tmp_pa
     (bucket,) = packed.buckets
     pairs = alike = 0
     for row in range(bucket.rows):
-        segments, held = bucket.segments(row, row + 1), []
+        segments, held = bucket.segments.between(row, row + 1), []
         for document, length in zip(segments.document.tolist(), segments.length.tolist(), strict=True):
             held += [stored[document]] * length * (document >= 0)
         pairs += len(held) * (len(held) - 1) // 2

@@ -1,6 +1,5 @@
 """Options that choose documents and make no sense: one line, before any work."""
 
-import json
 import os
 import threading
 from fractions import Fraction
@@ -15,6 +14,7 @@ import packtool
 from packtool.errors import PacktoolError, UsageError
 from packtool.formats.token_store import Corpus
 from tests.choosing.web_and_wiki import pack
+from tests.making import write_records
 
 
 @pytest.mark.parametrize(
@@ -159,9 +159,8 @@ def test_documents_of_rows_are_not_chosen(stores: list[Path], tmp_path: Path) ->
     ],
 )
 def test_documents_of_texts_are_chosen_as_those_of_their_store(here: Path, choice: dict[str, Any]) -> None:
-    lines = (json.dumps({"body": f"text {n % 70} " + "and more " * (n % 9)}) + "\n" for n in range(200))
-    Path("web.jsonl").write_text("".join(lines))
-    packtool.tokenize("web.jsonl", "tokens", text_field="body")
+    records = [{"body": f"text {n % 70} " + "and more " * (n % 9)} for n in range(200)]
+    packtool.tokenize(write_records(Path("web.jsonl"), records), "tokens", text_field="body")
     options: dict[str, Any] = {"compare": ["bfd", "concat"], "sequence_length": 32, **choice}
     of_texts = packtool.stats("web.jsonl", text_field="body", **options)
     of_tokens = packtool.stats("tokens", **options)

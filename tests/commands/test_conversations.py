@@ -16,6 +16,7 @@ import packtool
 from packtool.errors import PacktoolError, UsageError
 from packtool.formats.token_store import TokenStore
 from packtool.warnings import PacktoolWarning
+from tests.making import write_records
 from tests.shell import Shell
 from tests.stores import load
 from tests.text.tokenizing.runs import ASSET, documents
@@ -48,11 +49,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def lines(path: Path, *records: Any) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
-
-
 def trained(place: Path) -> list[list[tuple[str, int]]]:
     """Each document's tokens, joined where they are alike, and whether they train."""
     store = TokenStore(place)
@@ -74,7 +70,7 @@ EXPECTED = [
 
 
 def test_conversations_of_every_kind_are_found(tmp_path: Path, model: Path) -> None:
-    result = packtool.tokenize(lines(tmp_path / "a.jsonl", *TALKS), tmp_path / "s", tokenizer=model, workers=1)
+    result = packtool.tokenize(write_records(tmp_path / "a.jsonl", TALKS), tmp_path / "s", tokenizer=model, workers=1)
     assert trained(tmp_path / "s") == EXPECTED
     assert result.counts["documents"] == 3
     assert result.counts["trained_tokens"] == sum(map(int, np.concatenate(TokenStore(tmp_path / "s").loss or [])))
@@ -143,7 +139,7 @@ def test_arguments_of_the_template_come_from_options_and_records(tmp_path: Path,
     options: dict[str, Any] = {"tokenizer": model, "chat_template": tmp_path / "t.jinja", "workers": 1}
     for number, (arguments, first) in enumerate([(None, "none"), ({"style": "x"}, "x"), ('{"style": "x"}', "x")]):
         place = tmp_path / f"s{number}"
-        packtool.tokenize(lines(tmp_path / "a.jsonl", *given), place, template_args=arguments, **options)
+        packtool.tokenize(write_records(tmp_path / "a.jsonl", given), place, template_args=arguments, **options)
         assert [each[0][0].partition(":")[0] for each in trained(place)] == [first, "own"]
         assert TokenStore(place).manifest.options.get("template_args") == (arguments and {"style": "x"})
 
@@ -156,7 +152,7 @@ def test_each_turn_as_the_model_sees_it_is_counted(tmp_path: Path, model: Path) 
     said = [("user", "a"), ("assistant", "<think>b</think>c"), ("user", "d"), ("assistant", "e")]
     talk = {"messages": [{"role": role, "content": content} for role, content in said], "id": "x"}
     options: dict[str, Any] = {"tokenizer": model, "chat_template": tmp_path / "t.jinja", "workers": 1}
-    given = lines(tmp_path / "a.jsonl", {**TALKS[0], "id": "w"}, talk, {**TALKS[1], "id": "y"})
+    given = write_records(tmp_path / "a.jsonl", [{**TALKS[0], "id": "w"}, talk, {**TALKS[1], "id": "y"}])
     result = packtool.tokenize(given, tmp_path / "s", train_on="each", id_field="id", **options)
     found = trained(tmp_path / "s")
     assert [found[0], found[3]] == EXPECTED[:2]
@@ -184,7 +180,7 @@ def test_each_turn_as_the_model_sees_it_is_counted(tmp_path: Path, model: Path) 
 )
 def test_a_template_at_fault_is_not_to_be_skipped(tmp_path: Path, model: Path, source: str, remedy: str) -> None:
     (tmp_path / "t.jinja").write_text(source)
-    given = lines(tmp_path / "a.jsonl", *TALKS)
+    given = write_records(tmp_path / "a.jsonl", TALKS)
     with pytest.raises(PacktoolError) as error:
         packtool.tokenize(given, tmp_path / "s", tokenizer=model, chat_template=tmp_path / "t.jinja", workers=1)
     assert error.value.remedy.startswith(remedy)
@@ -203,7 +199,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
 def test_bad_conversations_are_told_and_counted(
     tmp_path: Path, model: Path, record: dict[str, Any], code: str, reason: str
 ) -> None:
-    given = lines(tmp_path / "a.jsonl", TALKS[0], record, TALKS[1])
+    given = write_records(tmp_path / "a.jsonl", [TALKS[0], record, TALKS[1]])
     with pytest.raises(PacktoolError) as error:
         packtool.tokenize(given, tmp_path / "s", tokenizer=model, workers=1)
     assert (error.value.code, error.value.where) == (code, f"{given}:2")
@@ -258,7 +254,7 @@ def test_options_of_conversations_need_some(tmp_path: Path, model: Path) -> None
 
 
 def test_stats_says_what_conversations_need(tmp_path: Path) -> None:
-    source = lines(tmp_path / "chats.jsonl", *TALKS)
+    source = write_records(tmp_path / "chats.jsonl", TALKS)
     with pytest.raises(UsageError) as error:
         packtool.stats(source)
     assert str(error.value) == (
@@ -268,7 +264,7 @@ def test_stats_says_what_conversations_need(tmp_path: Path) -> None:
 
 
 def test_a_field_of_text_that_is_named_is_what_is_read(tmp_path: Path, model: Path) -> None:
-    source, place = lines(tmp_path / "a.jsonl", *TALKS), tmp_path / "o"
+    source, place = write_records(tmp_path / "a.jsonl", TALKS), tmp_path / "o"
     with pytest.raises(
         PacktoolError,
         match=r"a\.jsonl:1: no text field 'body'; there are messages .read as jsonl; or format=.text..\. Name",
@@ -293,7 +289,7 @@ def test_every_answer_trains_with_an_end_that_generation_stops_at(tmp_path: Path
     place = tmp_path / "model"
     shutil.copytree(model, place)
     (place / "chat_template.jinja").write_text(ENDLESS)
-    given = lines(tmp_path / "a.jsonl", TURNS)
+    given = write_records(tmp_path / "a.jsonl", [TURNS])
 
     def made(name: str) -> tuple[list[str], dict[str, int]]:
         result = packtool.tokenize([TURNS], tmp_path / name, tokenizer=place, workers=1)
@@ -332,8 +328,8 @@ THOUGHTS = [
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_reasoning_and_calls_are_counted(tmp_path: Path, model: Path, workers: int) -> None:
-    lines(tmp_path / "a.jsonl", *[TALKS[0]] * 3)
-    given = lines(tmp_path / "b.jsonl", TALKS[0], {"messages": []}, *THOUGHTS)
+    write_records(tmp_path / "a.jsonl", [TALKS[0]] * 3)
+    given = write_records(tmp_path / "b.jsonl", [TALKS[0], {"messages": []}, *THOUGHTS])
     options: dict[str, Any] = {"tokenizer": model, "workers": workers, "on_error": "skip", "reasoning": "mask"}
     with pytest.warns(PacktoolWarning) as caught:
         result = packtool.tokenize([tmp_path / "a.jsonl", given], tmp_path / "s", tool_calls="mask", **options)
@@ -356,9 +352,9 @@ def test_reasoning_and_calls_are_counted(tmp_path: Path, model: Path, workers: i
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_field_of_messages_that_nothing_reads_is_named_once(tmp_path: Path, model: Path, workers: int) -> None:
-    lines(tmp_path / "a.jsonl", *[TALKS[0]] * 3)
+    write_records(tmp_path / "a.jsonl", [TALKS[0]] * 3)
     talk = [TURNS["messages"][0], {**TURNS["messages"][1], "hidden": True}]
-    given = lines(tmp_path / "b.jsonl", TALKS[0], *[{"messages": talk}] * 3)
+    given = write_records(tmp_path / "b.jsonl", [TALKS[0], *[{"messages": talk}] * 3])
     result = packtool.tokenize([tmp_path / "a.jsonl", given], tmp_path / "s", tokenizer=model, workers=workers)
     assert result.read == ["read: messages; not read: hidden of a message (of 3 conversations)"]
     (tmp_path / "t.jinja").write_text(TEMPLATE + "{{ messages[0].hidden if false }}")

@@ -217,9 +217,9 @@ def test_of_long_documents_rows_have_the_first_tokens(
             documents.append((store.document(number), np.ones(1 << 12, np.uint8) if loss is None else loss))
     dataset = PackedDataset(tmp_path / "p")
     for bucket in dataset.buckets:
-        segments = bucket.segments(0, bucket.rows)
+        segments = bucket.segments.between(0, bucket.rows)
         ends = np.cumsum(segments.length)
-        tokens = bucket.tokens(0, bucket.rows).reshape(-1)
+        tokens = bucket.tokens.between(0, bucket.rows).reshape(-1)
         for place in np.flatnonzero(segments.document >= 0).tolist():
             document, start, length = (
                 int(each[place]) for each in (segments.document, segments.start, segments.length)
@@ -228,7 +228,7 @@ def test_of_long_documents_rows_have_the_first_tokens(
             piece = slice(int(ends[place]) - length, int(ends[place]))
             assert (tokens[piece] == documents[document][0][start : start + length]).all()
             if bucket.loss is not None:
-                trains = bucket.loss.tokens(0, bucket.rows).reshape(-1)[piece]
+                trains = bucket.loss.between(0, bucket.rows).reshape(-1)[piece]
                 assert (trains == documents[document][1][start : start + length]).all()
     ledger, report = manifest.ledger, packtool.stats(tmp_path / "p")
     assert report.beyond == sum(max(0, len(tokens) - 65) for tokens, _ in documents) > 1000

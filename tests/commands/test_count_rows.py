@@ -71,7 +71,7 @@ def test_shares_of_batches_are_those_of_their_rows(stores: list[Path], tmp_path:
         whole, total = [], Counter[bool]()
         for first in range(0, bucket.rows, mix.batch_size):
             held = Counter[bool]()
-            rows = bucket.segments(first, min(first + mix.batch_size, bucket.rows))
+            rows = bucket.segments.between(first, min(first + mix.batch_size, bucket.rows))
             for document, length in zip(rows.document.tolist(), rows.length.tolist(), strict=True):
                 if document >= 0:
                     held[document >= first_of_wiki] += length

@@ -1,6 +1,5 @@
 """Index-only datasets in other commands: a pipeline that writes their tokens last, and what tells about them."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 import packtool
 from packtool.formats import manifest as manifests
 from packtool.formats.schema import listed_files
-from tests.making import Make
+from tests.making import Make, write_records
 from tests.stores import contents
 
 OPTIONS: dict[str, Any] = {"strategy": "bfd", "sequence_length": 64, "shard_tokens": 1024}
@@ -61,9 +60,8 @@ def test_info_counts_its_shards_and_weighs_it(place: Path) -> None:
 
 
 def test_a_document_is_found_and_shown_as_with_tokens(tmp_path: Path) -> None:
-    lines = (json.dumps({"id": f"n{n}", "text": f"document {n} " + "again and " * (n % 13)}) + "\n" for n in range(80))
-    (tmp_path / "corpus.jsonl").write_text("".join(lines))
-    packtool.tokenize(tmp_path / "corpus.jsonl", tmp_path / "store", id_field="id")
+    records = [{"id": f"n{n}", "text": f"document {n} " + "again and " * (n % 13)} for n in range(80)]
+    packtool.tokenize(write_records(tmp_path / "corpus.jsonl", records), tmp_path / "store", id_field="id")
     packtool.pack(tmp_path / "store", tmp_path / "packed", **OPTIONS)
     packtool.pack(tmp_path / "store", tmp_path / "index", **OPTIONS, index_only=True)
     for record in ("n7", "corpus.jsonl:8"):

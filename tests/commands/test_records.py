@@ -18,6 +18,7 @@ import packtool
 from packtool.errors import PacktoolError, UsageError
 from packtool.formats.token_store import TokenStore
 from packtool.warnings import PacktoolWarning
+from tests.making import write_records
 from tests.text.corpus.test_streams import feeding
 from tests.text.tokenizing.runs import ASSET
 
@@ -36,11 +37,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("model")
     (path / "tokenizer.json").write_bytes(ASSET.read_bytes())
     (path / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|endoftext|>", "chat_template": TEMPLATE}))
-    return path
-
-
-def jsonl(path: Path, records: Records) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return path
 
 
@@ -102,7 +98,8 @@ READ: list[tuple[str, dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("record", "text", "line"), [row[1:] for row in READ], ids=[row[0] for row in READ])
 def test_common_data_sets_are_read(tmp_path: Path, model: Path, record: dict[str, Any], text: str, line: str) -> None:
-    result = packtool.tokenize(jsonl(tmp_path / "a.jsonl", [record]), tmp_path / "s", tokenizer=model, workers=1)
+    given = write_records(tmp_path / "a.jsonl", [record])
+    result = packtool.tokenize(given, tmp_path / "s", tokenizer=model, workers=1)
     assert texts(tmp_path / "s") == [text]
     assert result.read == [line]
     assert packtool.info(tmp_path / "s").facts["records"] == line
@@ -122,7 +119,7 @@ NAMED: list[tuple[str, dict[str, Any], str, list[dict[str, Any]]]] = [
 def test_others_are_refused_with_a_way_on(
     tmp_path: Path, model: Path, record: dict[str, Any], code: str, ways: list[dict[str, Any]]
 ) -> None:
-    given = jsonl(tmp_path / "a.jsonl", [record])
+    given = write_records(tmp_path / "a.jsonl", [record])
     with pytest.raises(UsageError) as raised:
         packtool.tokenize(given, tmp_path / "s", tokenizer=model, workers=1)
     assert raised.value.code == code
@@ -174,7 +171,7 @@ def _cell(value: Any) -> Any:
 
 
 WRITERS: dict[str, Callable[[Path, Records], Any]] = {
-    "a.jsonl": jsonl,
+    "a.jsonl": write_records,
     "a.json": as_array,
     "a.parquet": as_table,
     "a.csv": as_csv,
@@ -226,7 +223,7 @@ def test_refusals_hold_for_every_record(tmp_path: Path, model: Path, name: str) 
 
 
 def test_the_first_record_may_be_the_one_that_can_not_be_used(tmp_path: Path, model: Path) -> None:
-    given = jsonl(tmp_path / "a.jsonl", [{"messages": [], "id": 1}, {"messages": TALK, "id": 2}])
+    given = write_records(tmp_path / "a.jsonl", [{"messages": [], "id": 1}, {"messages": TALK, "id": 2}])
     with pytest.warns(PacktoolWarning, match="1 record could not be used"):
         result = packtool.tokenize(given, tmp_path / "s", tokenizer=model, workers=1, on_error="skip")
     assert texts(tmp_path / "s") == [SAID]
@@ -288,12 +285,12 @@ def test_what_is_left_out_and_long_is_warned_of(tmp_path: Path) -> None:
         ({"text": "a", "body": "longer"}, r"body \(a text of 6 characters\) is not read"),
         ({"text": "a", "chat": TALK}, r"chat \(messages\) is not read"),
     ):
-        for given in (jsonl(tmp_path / "a.jsonl", [record]), [record], iter([record])):
+        for given in (write_records(tmp_path / "a.jsonl", [record]), [record], iter([record])):
             with pytest.warns(PacktoolWarning, match=f"of the first record, {named}"):
                 packtool.tokenize(given, tmp_path / "s", workers=1, overwrite=True)
 
 
-@pytest.mark.parametrize("write", [jsonl, as_array])
+@pytest.mark.parametrize("write", [write_records, as_array])
 def test_the_first_record_of_a_pipe_tells_what_it_holds(
     tmp_path: Path, model: Path, write: Callable[[Path, Records], Path]
 ) -> None:
@@ -307,7 +304,7 @@ def test_the_first_record_of_a_pipe_tells_what_it_holds(
         thread.join()
         assert (result.read, result.counts["documents"]) == (["read: messages"], len(records))
         assert texts(tmp_path / "s")[-1] == SAID
-    thread = feeding(tmp_path / "other", jsonl(tmp_path / "a", [{"messages": TALK, "text": "a"}]).read_bytes())
+    thread = feeding(tmp_path / "other", write_records(tmp_path / "a", [{"messages": TALK, "text": "a"}]).read_bytes())
     with pytest.raises(UsageError, match="other: the first record can be read in 2 ways"):
         packtool.tokenize(tmp_path / "other", tmp_path / "t", tokenizer=model, workers=1)
     thread.join()

@@ -37,13 +37,13 @@ def test_rows_of_a_batch_go_on_in_the_lanes_of_the_stream(store: Path, tmp_path:
     assert ledger.output == 4 * lane + ledger.padding
     assert ledger.input == sum(LENGTHS) - len(LENGTHS)
     assert ledger.dropped == np.count_nonzero(stream[4 * lane :])
-    rows = PackedDataset(tmp_path / "rows").buckets[0].tokens(0, ledger.rows)
+    rows = PackedDataset(tmp_path / "rows").buckets[0].tokens.between(0, ledger.rows)
     for number in range(4):
         found = rows[number::4].reshape(-1)[:lane]
         assert found.tobytes() in np.tile(stream[number * lane : (number + 1) * lane], 2).tobytes()
     assert packtool.verify(tmp_path / "rows", store=store).problems == []
     packtool.shuffle(store, tmp_path / "next", remainder=remainder, epoch=1, **PARTIAL)
-    assert (PackedDataset(tmp_path / "next").buckets[0].tokens(0, ledger.rows) != rows).any()
+    assert (PackedDataset(tmp_path / "next").buckets[0].tokens.between(0, ledger.rows) != rows).any()
 
 
 def test_the_last_place_of_a_row_of_a_lane_in_other_kinds_of_labels(store: Path, tmp_path: Path) -> None:

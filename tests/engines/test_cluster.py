@@ -24,7 +24,7 @@ import pytest
 
 import packtool
 from packtool.commands import count_rows
-from packtool.engines import Cluster, cluster
+from packtool.engines import Cluster, RunOptions, cluster
 from packtool.engines.cluster import on_worker
 from packtool.engines.sending import load, sent
 from packtool.errors import DataError, PacktoolError, UsageError
@@ -130,7 +130,7 @@ def test_nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "CONNECT_TIMEOUT", "1s")
     nobody = f"tcp://127.0.0.1:{_free_port()}"
     with pytest.raises(PacktoolError, match=rf"{nobody}: no scheduler answers there") as caught:
-        list(Cluster(nobody, 1, "x").run(square, [1], work=tmp_path))
+        list(Cluster(nobody, 1, "x").run(square, [1], RunOptions(work=tmp_path)))
     assert caught.value.code == "no-cluster"
 
 
@@ -166,7 +166,9 @@ def test_without_dask_nothing_is_begun(
 def test_a_client_serves_until_the_engine_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = _opened(monkeypatch)
     with Cluster("local", 1, "x", at_end=tmp_path.rmdir) as engine, ThreadPoolExecutor(2) as pool:
-        for found in [pool.submit(lambda: dict(engine.run(square, [2, 3], work=tmp_path))) for _ in range(2)]:
+        for found in [
+            pool.submit(lambda: dict(engine.run(square, [2, 3], RunOptions(work=tmp_path)))) for _ in range(2)
+        ]:
             assert found.result() == {0: 4, 1: 9}
     assert opened == [1]
     assert not tmp_path.exists(), "called on the worker"
@@ -250,7 +252,7 @@ def test_strategies_are_compared_on_a_cluster(corpus: Path) -> None:
 @pytest.mark.slow
 def test_the_first_error_in_order(tmp_path: Path) -> None:
     with Cluster("local", 2, "x") as engine, pytest.raises(DataError, match="task 3"):
-        list(engine.run(fail_from_three, range(8), work=tmp_path))
+        list(engine.run(fail_from_three, range(8), RunOptions(work=tmp_path)))
 
 
 @pytest.mark.slow
@@ -377,7 +379,7 @@ def test_without_workers_it_waits_and_says_so(tmp_path: Path, monkeypatch: pytes
                 start(*WORKER, address)
 
         warnings.showwarning = hear  # type: ignore[assignment]
-        assert sorted(engine.run(square, range(20), work=tmp_path)) == [(n, n * n) for n in range(20)]
+        assert sorted(engine.run(square, range(20), RunOptions(work=tmp_path))) == [(n, n * n) for n in range(20)]
     assert said[0] == f"{address}: no workers yet. Start some: dask worker {address}."
     for again in said[1:3]:
         assert re.fullmatch(
@@ -400,7 +402,7 @@ def test_without_workers_it_ends_on_an_interrupt(corpus: Path, tmp_path: Path) -
 def test_workers_that_have_all_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "LOST_SECONDS", 2.0)
     with _cluster(tmp_path) as (address, _, workers, _start), Cluster(address, 1, "x") as engine:
-        results = engine.run(square, range(1000), work=tmp_path)
+        results = engine.run(square, range(1000), RunOptions(work=tmp_path))
         assert next(results)
         for worker in workers:
             worker.kill()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from packtool.engines import Processes, Worker
+from packtool.engines import Processes, RunOptions, Worker
 from packtool.errors import DataError, PacktoolError
 from packtool.text.encoding.encoder_choice import installed
 from tests.engines.test_processes import die, square
@@ -46,12 +46,12 @@ def kill_the_server(n: int, worker: Worker) -> int:
 
 @needs_forks
 def test_it_is_loaded_once_for_all_workers(tmp_path: Path) -> None:
-    found = dict(Processes(3).run(who_loaded, range(6), prepare=partial(load, tmp_path / "log")))
+    found = dict(Processes(3).run(who_loaded, range(6), RunOptions(prepare=partial(load, tmp_path / "log"))))
     assert (tmp_path / "log").read_text() == "loaded\n"
     assert len({worker for worker, _ in found.values()}) == 3
     (server,) = {who for _, loaders in found.values() for who in loaders}
     assert server not in {os.getpid(), *(worker for worker, _ in found.values())}
-    assert list(Processes(1).run(square, [3], prepare=partial(load, tmp_path / "no log"))) == [(0, 9)]
+    assert list(Processes(1).run(square, [3], RunOptions(prepare=partial(load, tmp_path / "no log")))) == [(0, 9)]
     assert not (tmp_path / "no log").exists()
 
 
@@ -59,20 +59,20 @@ def test_it_is_loaded_once_for_all_workers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("error", [DataError("bad", "not loaded", remedy="fix it"), ValueError("not loaded")])
 def test_what_loading_raises_is_the_error(error: Exception) -> None:
     with pytest.raises(type(error), match="not loaded"):
-        list(Processes(2).run(square, range(8), prepare=partial(fail, error)))
+        list(Processes(2).run(square, range(8), RunOptions(prepare=partial(fail, error))))
 
 
 @needs_forks
 @pytest.mark.parametrize(("prepare", "task"), [(None, die), (int, die), (end_abruptly, square), (int, kill_the_server)])
 def test_a_killed_process_is_one_clear_error(prepare: object, task: object) -> None:
     with pytest.raises(PacktoolError, match="worker process ended abruptly") as caught:
-        list(Processes(2).run(task, range(4), prepare=prepare))  # type: ignore[arg-type]
+        list(Processes(2).run(task, range(4), RunOptions(prepare=prepare)))  # type: ignore[arg-type]
     assert caught.value.code == "worker-died"
 
 
 @needs_forks
 def test_who_stops_early_leaves_no_worker_behind(tmp_path: Path) -> None:
-    results = Processes(2).run(who_loaded, range(50), prepare=partial(load, tmp_path / "log"))
+    results = Processes(2).run(who_loaded, range(50), RunOptions(prepare=partial(load, tmp_path / "log")))
     worker = next(results)[1][0]
     results.close()
     for _ in range(1000):
@@ -125,7 +125,7 @@ def test_control_c_in_a_terminal_is_the_parents_alone(tmp_path: Path) -> None:
     """A terminal sends it to all processes: one that loads or works would print a traceback."""
     (tmp_path / "masks.py").write_text(MASKS)
     script = (
-        "from packtool.engines import Processes; from masks import held_back, prepare\n"
-        "print([held for _, held in Processes(2).run(held_back, range(2), prepare=prepare)])"
+        "from packtool.engines import Processes, RunOptions; from masks import held_back, prepare\n"
+        "print([held for _, held in Processes(2).run(held_back, range(2), RunOptions(prepare=prepare))])"
     )
     assert python(script, cwd=tmp_path) == "[True, True]\n"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from packtool.engines import Processes, Threads, Worker
+from packtool.engines import Processes, RunOptions, Threads, Worker
 from packtool.errors import DataError
 
 
@@ -40,7 +40,7 @@ PREPARE = [None, int]
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_task_runs_once_and_reports(engine: Processes | Threads, prepare: Any) -> None:
     seen: list[int] = []
-    results = dict(engine.run(square, range(20), prepare=prepare, on_advance=seen.append))
+    results = dict(engine.run(square, range(20), RunOptions(prepare=prepare, on_advance=seen.append)))
     assert results == {n: n * n for n in range(20)}
     assert sorted(seen) == list(range(1, 20))
 
@@ -49,7 +49,7 @@ def test_every_task_runs_once_and_reports(engine: Processes | Threads, prepare: 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_first_failing_task_in_order_is_the_error(engine: Processes | Threads, prepare: Any) -> None:
     with pytest.raises(DataError, match="task 3"):
-        list(engine.run(fail_from_three, range(8), prepare=prepare))
+        list(engine.run(fail_from_three, range(8), RunOptions(prepare=prepare)))
 
 
 NAPS = """
@@ -64,9 +64,9 @@ def nap(n, worker):
 """
 SLEEPER = """
 import sys
-from packtool.engines import Processes
+from packtool.engines import Processes, RunOptions
 from naps import nap, prepare
-list(Processes(2).run(nap, range(2), prepare=None if sys.argv[1] == "started anew" else prepare))
+list(Processes(2).run(nap, range(2), RunOptions(prepare=None if sys.argv[1] == "started anew" else prepare)))
 """
 
 
@@ -95,9 +95,9 @@ def test_workers_end_with_their_parent(tmp_path: Path, workers: str, how: signal
 
 SCRIPT = """
 print("script", flush=True)
-from packtool.engines import Processes
+from packtool.engines import Processes, RunOptions
 from naps import nothing, one
-print(len([*Processes(2).run(one, [1, 2]), *Processes(2).run(one, [1, 2], prepare=nothing)]))
+print(len([*Processes(2).run(one, [1, 2]), *Processes(2).run(one, [1, 2], RunOptions(prepare=nothing))]))
 """
 
 

@@ -4,7 +4,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -15,6 +14,7 @@ from tests.exchange.foreign import VOCAB, WRITERS, Document, ended, read, write
 from tests.exchange.fuzz import says_no_type
 from tests.exchange.readers import TABLES
 from tests.exchange.streams import words
+from tests.making import write_records
 
 
 def documents(store: Path) -> list[Document]:
@@ -57,13 +57,9 @@ def test_what_is_imported_is_what_a_naive_reader_reads(
             assert "trained_tokens" not in plain.counts
 
 
-def lines(path: Path, *records: object) -> Path:
-    path.write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
-    return path
-
-
 def test_eos_is_added_where_it_lacks_and_empty_documents_are_counted(tmp_path: Path, tokenizer: Path) -> None:
-    source = lines(tmp_path / "a.jsonl", {"ids": [5, 6]}, {"ids": []}, {"ids": [7, 0]}, {"ids": [0]}, {"ids": [0, 8]})
+    lists: list[list[int]] = [[5, 6], [], [7, 0], [0], [0, 8]]
+    source = write_records(tmp_path / "a.jsonl", [{"ids": ids} for ids in lists])
     result = packtool.import_(source, tmp_path / "store", format="jsonl", tokenizer=tokenizer)
     assert result.counts == {"documents": 4, "tokens": 9, "empty": 1, "eos_added": 2}
     store = TokenStore(tmp_path / "store")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from packtool.formats import packed
-from packtool.formats.packed import PackedBucket, PackedShardWriter
+from packtool.formats.bucket_shards import BucketShards, StoredColumn
+from packtool.formats.packed import PackedShardWriter
 from packtool.formats.schema import Bucket, PackedShard
 from packtool.formats.segment_table import to_table
 from packtool.places.local import LocalPlace
@@ -49,11 +50,11 @@ def test_rows_are_the_same_where_they_are_asked_for_before_they_are_copied(tmp_p
         last_atom_stays=False,
         shards=shards,
     )
-    bucket = PackedBucket(LocalPlace(tmp_path), entry, dtype, None)
-    assert (sum(shard.nbytes for shard in bucket.shards) > machine_memory()) == beyond_memory
+    column = StoredColumn(BucketShards(LocalPlace(tmp_path), entry), "tokens", dtype)
+    assert (sum(array.nbytes for array in column.arrays) > machine_memory()) == beyond_memory
     wanted = np.array([rows + 7, 0, 2 * rows - 1, 7, 9, rows, rows - 1, 100, 0])
     for _ in range(3):  # the first time they are asked for, later it depends on what had to be read
-        taken = bucket.take(wanted)
+        taken = column.take(wanted)
         expected = np.arange(length) + wanted[:, None]
         np.testing.assert_array_equal(taken, np.where(wanted[:, None] == 9, 0, expected))
 

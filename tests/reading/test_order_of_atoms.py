@@ -21,13 +21,13 @@ def store(make: Make) -> Path:
 
 def tokens(dataset: Path, bucket: int = 0) -> npt.NDArray[Any]:
     rows = PackedDataset(dataset).buckets[bucket]
-    return rows.tokens(0, rows.rows).reshape(-1)
+    return rows.tokens.between(0, rows.rows).reshape(-1)
 
 
 def followed(base: Path, order: npt.NDArray[Any], atom_tokens: int, bucket: int = 0) -> npt.NDArray[Any]:
     """The tokens of a dataset in an order, atom by atom; an incomplete last one stays last."""
     stream, rows = tokens(base, bucket), PackedDataset(base).buckets[bucket]
-    begins = rows.atom_offsets()
+    begins = rows.shards.atom_offsets()
     ends = np.arange(0, len(stream) + atom_tokens, atom_tokens) if begins is None else begins * rows.sequence_length
     atoms = [stream[a:b] for a, b in pairwise(ends)]
     assert sorted(order.tolist()) == list(range(len(order)))

@@ -210,46 +210,22 @@ def test_degenerate_entries_are_not_marked() -> None:
     ("corpus", "names", "size", "options", "said", "unsaid"),
     [
         ("none", "all", 64, {}, "^$", "."),
-        (
-            "500",
-            "all",
-            64,
-            {},
-            r"Keep the atom size at the sequence length \(the default\) for rows of 64 tokens\.",
-            "Do not use padding",
-        ),
-        (
-            "50",
-            "all",
-            512,
-            {},
-            r"Do not use padding for rows of 512 tokens\. That is 10\.2 times the mean document of 50\.0 tokens, so "
-            r"that 90\.43% of the output would be padding\.",
-            "atom size",
-        ),
-        (
-            "two lengths",
-            "bfd",
-            512,
-            {"mix_rows": False},
-            "Mix the rows of bfd: --mix-rows.*hold equal lengths but for one",
-            "None",
-        ),
-        (
-            "alike groups",
-            "bfd first-fit-shuffle",
-            2048,
-            {},
-            r"For mixed rows of 2,048 tokens take first-fit-shuffle\..*though it is mixed\. "
-            r"first-fit-shuffle mixes them in 6\d\d rows instead of 6\d\d\.",
-            "None",
-        ),
+        ("500", "all", 64, {}, r"Keep the atom size at the sequence length \(the default\) for rows of 64 tokens\.",
+         "Do not use padding"),
+        ("50", "all", 512, {},
+         r"Do not use padding for rows of 512 tokens\. That is 10\.2 times the mean document of 50\.0 tokens, so "
+         r"that 90\.43% of the output would be padding\.", "atom size"),
+        ("two lengths", "bfd", 512, {"mix_rows": False},
+         "Mix the rows of bfd: --mix-rows.*hold equal lengths but for one", "None"),
+        ("alike groups", "bfd first-fit-shuffle", 2048, {},
+         r"For mixed rows of 2,048 tokens take first-fit-shuffle\..*though it is mixed\. "
+         r"first-fit-shuffle mixes them in 6\d\d rows instead of 6\d\d\.", "None"),
         ("mixed", "concat", 512, {}, "", "None"),
         ("mixed", "padding", 64, {}, "", "None"),
         ("mixed", "bfd buckets", 512, {}, "", "None"),
         ("mixed", "all", 8192, {}, "", "None"),
     ],
-)
+)  # fmt: skip
 def test_advice(corpus: str, names: str, size: int, options: dict[str, Any], said: str, unsaid: str) -> None:
     advice = compared(corpus, names, size, **options).advice
     text = " ".join(f"{each.advice} {each.reason}" for each in advice)
@@ -279,20 +255,10 @@ ALIKE = "more alike in length than in random rows: "
         ([10] * 400 + [60] * 400, "bfd", {"mix_rows": True}, True, ""),
         # Long documents alone in their rows do not make mixed rows look alike.
         ([640] * 60 + SHORT, "bfd", {"mix_rows": True}, True, ""),
-        (
-            CORPORA["alike groups"].tolist(),
-            "bfd",
-            {"sequence_length": 2048},
-            False,
-            "mixing finds little to exchange; first-fit-shuffle mixes such rows, for some padding.$",
-        ),
-        (
-            SPREAD,
-            "buckets",
-            {"buckets": (128, 1024), "mix_rows": False},
-            False,
-            f"Documents that share a row of 128 tokens are {ALIKE}",
-        ),
+        (CORPORA["alike groups"].tolist(), "bfd", {"sequence_length": 2048}, False,
+         "mixing finds little to exchange; first-fit-shuffle mixes such rows, for some padding.$"),
+        (SPREAD, "buckets", {"buckets": (128, 1024), "mix_rows": False}, False,
+         f"Documents that share a row of 128 tokens are {ALIKE}"),
     ],
 )  # fmt: skip
 def test_judgements(

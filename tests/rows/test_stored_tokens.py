@@ -109,7 +109,7 @@ def test_offsets_that_point_outside_the_store_are_refused(index: Path) -> None:
 
 
 def test_nothing_of_the_corpus_is_held_for_each_document(index: Path) -> None:
-    gather = open_packed(index).buckets[0].gather
+    gather = open_packed(index).buckets[0].tokens.gather
     assert gather is not None
     held = [value for value in vars(gather).values() if isinstance(value, np.ndarray)]
     assert sum(array.nbytes for array in held if not isinstance(array, np.memmap)) < 8 * len(LENGTHS)
@@ -117,9 +117,9 @@ def test_nothing_of_the_corpus_is_held_for_each_document(index: Path) -> None:
 
 def test_rows_are_not_read_without_stores(index: Path) -> None:
     dataset = PackedDataset(index)
-    assert dataset.buckets[0].segments(0, 1).groups == 1
+    assert dataset.buckets[0].segments.between(0, 1).groups == 1
     with pytest.raises(DataError, match="its rows have to be gathered from token stores"):
-        dataset.buckets[0].tokens(0, 1)
+        dataset.buckets[0].tokens.between(0, 1)
 
 
 def test_an_index_without_segments_is_refused(make: Make, tmp_path: Path) -> None:

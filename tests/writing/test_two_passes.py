@@ -104,7 +104,7 @@ def test_finished_parts_and_shards_are_not_done_again(
     read.calls = written.calls = 0
     packtool.shuffle(tmp_path / "corpus", tmp_path / "out", resume=True, **run)
     assert read.calls == 0
-    shards = len(PackedDataset(tmp_path / "expected").buckets[0].shards)
+    shards = len(PackedDataset(tmp_path / "expected").buckets[0].shards.entry.shards)
     assert written.calls == shards - done > 0
     assert contents(tmp_path / "out") == contents(tmp_path / "expected")
     assert not (tmp_path / "out" / "unfinished").exists()

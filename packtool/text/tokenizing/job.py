@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from packtool.engines import Engine
+from packtool.engines import Engine, RunOptions
 from packtool.errors import PacktoolError
 from packtool.formats.names import REJECTED, TOKENIZER, token_dtype
 from packtool.formats.schema import InputEntry, OtherFile, StoreManifest, TokenShard
@@ -173,14 +173,15 @@ class Blocks:
             if number in before:
                 begun += self._sizes[number]
         with Progress(every, "tokenize", initial=begun, quiet=quiet) as progress:
+            options = RunOptions(
+                on_advance=progress.advance, prepare=partial(tasks.prepare, self.work), work=self._shared
+            )
             for number, result in self._kept.run(
                 partial(tasks.run, self.work),
                 todo,
                 self.engine.processes,
                 done=before,
-                on_advance=progress.advance,
-                prepare=partial(tasks.prepare, self.work),
-                work=self._shared,
+                options=options,
             ):
                 if number not in before:
                     self.done[number] = result

@@ -35,38 +35,33 @@ WITH_TOOLS = {**CALLING, "tools": TOOLS}
 SAYING = {"messages": [USER, call(content="Let me look."), RESULT, ANSWER]}
 SYSTEM = {"messages": [{"role": "system", "content": "Be brief."}, USER, ANSWER]}
 FUNCTIONS = {"messages": [{**USER, "functions": [{"name": "f"}]}, ANSWER]}
-OF_TOOLS = (
-    ": give --tool-calls=drop, which leaves out tools, calls and their results, or another template with "
-    "--chat-template"
-)
+OF_TOOLS = "give --tool-calls=drop, which leaves out tools, calls and their results, or another template with --chat-t"
+CONTENT_AND = "m.content }}{{ "
 TOLD = [
-    (PLAIN, CALLING, "a call of message 2" + OF_TOOLS),
-    (showing("m.content }}{{ m.tool_calls[0].function.name if m.tool_calls"), CALLING, "an argument of a call"),
-    (showing("m.content }}{{ (m.tool_calls | tojson)[:60] if m.tool_calls"), CALLING, "an argument of a call"),
-    (SHOWING, WITH_TOOLS, "a tool" + OF_TOOLS),
+    (PLAIN, CALLING, "a call of message 2"),
     (
-        NAMES + SHOWING.replace("m.content", "m.content if m.role != 'tool'"),
-        WITH_TOOLS,
-        "the content of message 3" + OF_TOOLS,
+        showing(CONTENT_AND + "m.tool_calls[0].function.name if m.tool_calls"),
+        CALLING,
+        "an argument of a call of message 2",
     ),
     (
-        SHOWING.replace("m.content", "m.content if not m.tool_calls"),
-        SAYING,
-        "the content of message 2 beside its call" + OF_TOOLS,
+        showing(CONTENT_AND + "(m.tool_calls | tojson)[:60] if m.tool_calls"),
+        CALLING,
+        "an argument of a call of message 2",
     ),
-    (
-        showing("m.content if m.role != 'system'"),
-        SYSTEM,
-        "the content of message 1: give another template with --chat-t",
-    ),
+    (SHOWING, WITH_TOOLS, "a tool"),
+    (NAMES + SHOWING.replace("m.content", "m.content if m.role != 'tool'"), WITH_TOOLS, "the content of message 3"),
+    (SHOWING.replace("m.content", "m.content if not m.tool_calls"), SAYING, "the content of message 2 beside its call"),
+    (showing("m.content if m.role != 'system'"), SYSTEM, "the content of message 1"),
 ]
 
 
 @pytest.mark.parametrize(("source", "record", "what"), TOLD)
 def test_what_a_template_does_not_show_is_refused(source: str, record: dict[str, Any], what: str) -> None:
-    assert refused(source, record).startswith(f"the chat template does not show {what}")
+    way = "give another template with --chat-t" if record == SYSTEM else OF_TOOLS
+    assert refused(source, record).startswith(f"the chat template does not show {what}: {way}")
     assert refused(source, record, tool_calls="mask").startswith("the chat template does not show")
-    if OF_TOOLS in what or "argument" in what:
+    if record != SYSTEM:
         [document] = renderer(source, tool_calls="drop").rendered(talk_of(record))
         assert "weather" not in document.text
         assert ANSWER["content"] in document.text

@@ -93,41 +93,30 @@ def test_what_are_no_records_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     Path("a.jsonl").write_text("{}")
     named: Any = io.StringIO("a")
     named.name = "a.jsonl"
-    cases: list[tuple[Any, dict[str, Any], str]] = [
-        ({"train": [], "test": []}, {}, "inputs: a mapping, of train, test, is not a sequence of records. Give one of"),
-        (iter(["a", 3]), {}, "inputs: record 2 is int, neither a text nor a mapping. Yield texts, or mappings such as"),
-        (Path().glob("*.jsonl"), {}, "inputs: record 1 is a path. Give paths as a list."),
-        (iter(["a.jsonl"]), {}, "inputs: the first text, 'a.jsonl', names a file. Give paths as a list, or texts as"),
-        (
-            [{"txt": "a"}],
-            {},
-            "inputs: the first record has neither 'text' nor a conversation under the usual names",
-        ),
+    cases: list[tuple[Any, str]] = [
+        ({"train": [], "test": []}, "inputs: a mapping, of train, test, is not a sequence of records. Give one of"),
+        (iter(["a", 3]), "inputs: record 2 is int, neither a text nor a mapping. Yield texts, or mappings such as"),
+        (Path().glob("*.jsonl"), "inputs: record 1 is a path. Give paths as a list."),
+        (iter(["a.jsonl"]), "inputs: the first text, 'a.jsonl', names a file. Give paths as a list, or texts as"),
+        ([{"txt": "a"}], "inputs: the first record has neither 'text' nor a conversation under the usual names"),
         (
             [{"text": "a"}, {"txt": "a"}],
-            {},
             ":2: no text field 'text'; there are txt (read as jsonl; or format=\"text\"). Name the field",
         ),
-        (b"a", {}, 'inputs: bytes are neither names of files nor records. Give a text as [{"text": data.decode()}].'),
-        (named, {}, "inputs: an open file, whose lines would be taken for texts. Give its name: packtool.tokenize("),
-        (
-            io.StringIO("a"),
-            {},
-            "inputs: an open file, whose lines would be taken for texts. Write it to a file, and give",
-        ),
-        (
-            pa.table({"txt": ["a"]}),
-            {},
-            "inputs: the first record has neither 'text' nor a conversation under the usual",
-        ),
-        (iter([{"text": b"\xff"}]), {}, "inputs: a record holds bytes that are not UTF-8. Decode them."),
-        (iter("ab"), {"resume": True}, "resume: a stream of records can't be resumed. Write it to a file first"),
+        (b"a", 'inputs: bytes are neither names of files nor records. Give a text as [{"text": data.decode()}].'),
+        (named, "inputs: an open file, whose lines would be taken for texts. Give its name: packtool.tokenize("),
+        (io.StringIO("a"), "inputs: an open file, whose lines would be taken for texts. Write it to a file, and give"),
+        (pa.table({"txt": ["a"]}), "inputs: the first record has neither 'text' nor a conversation under the usual"),
+        (iter([{"text": b"\xff"}]), "inputs: a record holds bytes that are not UTF-8. Decode them."),
     ]
-    for inputs, options, message in cases:
+    for inputs, message in cases:
         with pytest.raises(PacktoolError) as error:
-            packtool.tokenize(inputs, "store", tokenizer=ASSET, **options)
+            packtool.tokenize(inputs, "store", tokenizer=ASSET)
         assert message in str(error.value)
         assert not Path("store").exists()
+    with pytest.raises(PacktoolError, match=r"resume: a stream of records can't be resumed\. Write it to a file first"):
+        packtool.tokenize(iter("ab"), "store", tokenizer=ASSET, resume=True)
+    assert not Path("store").exists()
 
 
 def test_an_iterator_that_fails_leaves_nothing(tmp_path: Path) -> None:
