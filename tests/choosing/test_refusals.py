@@ -17,20 +17,21 @@ from tests.choosing.web_and_wiki import pack
 from tests.making import write_records
 
 
+def mixed(*weights: str, **more: Any) -> dict[str, Any]:
+    return {"mix": list(weights), **more}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (mixed("web=-1", "wiki=1x"), "what is asked of web is '-1'. Write web=2x for epochs, web=5000 documents, or"),
+        (mixed("web=1x"), "nothing is asked of wiki. Name every store, with 0 to leave it out"),
+        (mixed("web=1x", "code=1x"), "there is no store 'code' among the inputs"),
+        (mixed("web=1x", "web=1x", "wiki=1x"), "web is named twice"),
+        (mixed("web"), "'web' asks nothing of a store"),
+        (mixed("web=0", "wiki=0"), "mix: leaves out 300 of 300 documents, so none is left"),
         (
-            {"mix": ["web=-1", "wiki=1x"]},
-            "what is asked of web is '-1'. Write web=2x for epochs, web=5000 documents, or",
-        ),
-        ({"mix": ["web=1x"]}, "nothing is asked of wiki. Name every store, with 0 to leave it out"),
-        ({"mix": ["web=1x", "code=1x"]}, "there is no store 'code' among the inputs"),
-        ({"mix": ["web=1x", "web=1x", "wiki=1x"]}, "web is named twice"),
-        ({"mix": ["web"]}, "'web' asks nothing of a store"),
-        ({"mix": ["web=0", "wiki=0"]}, "mix: leaves out 300 of 300 documents, so none is left"),
-        (
-            {"mix": ["web=0", "wiki=1x"], "where": "store == 'web'"},
+            mixed("web=0", "wiki=1x", where="store == 'web'"),
             "mix: leaves out 200 of 300 documents, where 100, so none is left",
         ),
         ({"holdout": "0.001%", "part": "holdout"}, "holdout: 0.001% holds out none of the 300 documents"),
@@ -47,24 +48,18 @@ from tests.making import write_records
         ({"temperature": 2, "tokens": "1k", "mix": {"web": 1, "wiki": 0}}, "mix gives the shares already"),
         ({"mix": {"web": "50%", "wiki": "50%"}}, "web=50% is a share, but there is no total. Give tokens"),
         ({"drop_duplicates": "no"}, "drop_duplicates: 'no' can't be used. Give true or false"),
-        (
-            {"mix": ["web=50%", "wiki=40%"], "tokens": "1k"},
-            "the shares sum to 90%. Let them sum to 100%, or give weights",
-        ),
-        ({"mix": ["web=0.5", "wiki=0.5"], "tokens": "-3"}, "'-3' can't be used. Give a number, such as 300B"),
-        (
-            {"mix": ["web=60", "wiki=40"]},
-            "web=60 is a weight, but there is no total. Write web=60x for epochs, or give",
-        ),
-        ({"mix": ["web=2x", "wiki=1"], "tokens": "1k"}, "web=2x is no part of tokens. Give weights, such as web=3"),
-        ({"mix": ["web=5 documents", "wiki=1"], "tokens": "1k"}, "web=5 documents is no part of tokens"),
-        ({"mix": ["web=50%", "wiki=1"], "tokens": "1k"}, "some stores have a weight, and others a percentage"),
-        ({"mix": ["web=0", "wiki=0%"], "tokens": "1k"}, "all weights are zero"),
-        ({"mix": ["web=1e3x", "wiki=1x"]}, "what is asked of web is '1e3x'"),
-        ({"mix": ["web=0.5 documents", "wiki=1x"]}, "what is asked of web is '0.5 documents'"),
-        ({"mix": ["web=201 documents", "wiki=1x"]}, "201 documents of web, which has 200. Give 200 or fewer, or max"),
-        ({"mix": ["web=1M tokens", "wiki=1x"]}, "1,000,000 tokens of web, which has "),
-        ({"mix": ["web=2.5x", "wiki=1x"], "max_epochs": 2}, "2.5 epochs of web are more than max_epochs=2"),
+        (mixed("web=50%", "wiki=40%", tokens="1k"), "the shares sum to 90%. Let them sum to 100%, or give weights"),
+        (mixed("web=0.5", "wiki=0.5", tokens="-3"), "'-3' can't be used. Give a number, such as 300B"),
+        (mixed("web=60", "wiki=40"), "web=60 is a weight, but there is no total. Write web=60x for epochs, or give"),
+        (mixed("web=2x", "wiki=1", tokens="1k"), "web=2x is no part of tokens. Give weights, such as web=3"),
+        (mixed("web=5 documents", "wiki=1", tokens="1k"), "web=5 documents is no part of tokens"),
+        (mixed("web=50%", "wiki=1", tokens="1k"), "some stores have a weight, and others a percentage"),
+        (mixed("web=0", "wiki=0%", tokens="1k"), "all weights are zero"),
+        (mixed("web=1e3x", "wiki=1x"), "what is asked of web is '1e3x'"),
+        (mixed("web=0.5 documents", "wiki=1x"), "what is asked of web is '0.5 documents'"),
+        (mixed("web=201 documents", "wiki=1x"), "201 documents of web, which has 200. Give 200 or fewer, or max"),
+        (mixed("web=1M tokens", "wiki=1x"), "1,000,000 tokens of web, which has "),
+        (mixed("web=2.5x", "wiki=1x", max_epochs=2), "2.5 epochs of web are more than max_epochs=2"),
         ({"stop": True}, "stop: has no effect without tokens. Say how many tokens are divided"),
         ({"holdout": "100%"}, "100% holds out all documents"),
         ({"holdout": "much"}, "'much' can't be used. Give a part, such as 0.5%, 1000 documents or 2M tokens"),

@@ -67,10 +67,7 @@ FORMS = list(product(NAMES, FAULTS))
 
 @pytest.mark.parametrize(
     ("name", "how", "step"),
-    [
-        *((*form, None) for form in FORMS[::2]),
-        *(pytest.param(*form, 1, marks=pytest.mark.slow) for form in FORMS),
-    ],
+    [*((*form, None) for form in FORMS[::2]), *(pytest.param(*form, 1, marks=pytest.mark.slow) for form in FORMS)],
 )
 def test_calls_that_change_a_file(server: Faults, place: Path, name: str, how: str, step: int | None) -> None:
     """A few of them, or every one."""

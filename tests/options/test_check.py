@@ -32,21 +32,12 @@ def tokenize(**options: Any) -> tuple[object, str, str]:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            shuffle("atom", batch_size=3),
-            '[option-not-taken] batch_size: method="atom" does not take this option. ',
-        ),
-        (
-            shuffle("partial", batch_size=3),
-            '[missing-option] sequence_length: method="partial" needs this option. ',
-        ),
+        (shuffle("atom", batch_size=3), '[option-not-taken] batch_size: method="atom" does not take this option. '),
+        (shuffle("partial", batch_size=3), '[missing-option] sequence_length: method="partial" needs this option. '),
         (shuffle("bucket", batch_tokens=3, atom_size=2), '[option-not-taken] atom_size: method="bucket" does not'),
         (shuffle("atom", epoch=-1), "[bad-option] epoch: -1 is out of range. Give a number from 0 to 2^32 - 1."),
         (shuffle("atom", workers=0), "[bad-option] workers: 0 is out of range. Give a number from 1 to 65536."),
-        (
-            shuffle("bucket", remainder="dorp"),
-            "[bad-option] remainder: 'dorp' is not a known value. Did you mean drop",
-        ),
+        (shuffle("bucket", remainder="dorp"), "[bad-option] remainder: 'dorp' is not a known value. Did you mean drop"),
         (pack("buckets", buckets="512,b"), f"[bad-option] buckets: '512,b' can't be used. Give {COUNTS}."),
         (pack("bfd", sequence_length=True), f"[bad-option] sequence_length: True can't be used. Give {COUNT}."),
         (

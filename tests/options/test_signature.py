@@ -68,11 +68,7 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
         {"stores": "store", "output": "o", "strategy": "concat", "sequence_length": 4, "buckets": [4]},
         'buckets: strategy="concat" does not take this option. Leave it out, or use strategy="buckets" or length-',
     ),
-    (
-        "shuffle",
-        {"source": "packed", "output": "o", "method": "partial"},
-        "Give batch_size and sequence_length.",
-    ),
+    ("shuffle", {"source": "packed", "output": "o", "method": "partial"}, "Give batch_size and sequence_length."),
     ("materialize", {"source": "packed", "output": "o", "memory": "x"}, "memory: 'x' is not a size."),
     ("export", {"source": "packed", "output": "o", "format": "mds", "holdout": "1%"}, "holdout: has no effect on"),
     ("import_", {"inputs": "a.jsonl", "output": "o", "format": "jsonl"}, "Give tokenizer, so that ids and EOS"),

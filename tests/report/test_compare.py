@@ -135,11 +135,7 @@ def test_the_command_gives_the_options_tried(name: str) -> None:
 @pytest.mark.parametrize(
     ("names", "given", "message"),
     [
-        (
-            ["concat"],
-            {"extra_capacity": 5},
-            "extra_capacity: none of the strategies compared takes this",
-        ),
+        (["concat"], {"extra_capacity": 5}, "extra_capacity: none of the strategies compared takes this"),
         (["best"], {}, "there is no strategy 'best'"),
         (["bfd-extra"], {"extra_capacity": 64}, r"extra_capacity: 64 is out of range"),
     ],

@@ -66,10 +66,7 @@ def test_messages_keep_what_templates_read() -> None:
         ({"messages": [*SHARED, {"from": "human"}]}, "message 3 has no role; its fields are from"),
         ({"messages": [{"role": 3}]}, "message 1 has a role that is a number, not a string"),
         ({"messages": [{"role": "user", "content": 3}]}, "the content of message 1 is a number, neither a string"),
-        (
-            {"messages": [{"role": "user", "content": ["x"]}]},
-            "the content of message 1 has a part that is no obj",
-        ),
+        ({"messages": [{"role": "user", "content": ["x"]}]}, "the content of message 1 has a part that is no obj"),
         ({"messages": [{"role": "user", "content": None}]}, "the content of message 1 is null; its fields are role"),
         ({"messages": list(TALK), "tools": "[" * 100_000}, "tools is nested too deeply"),
         ({"messages": list(TALK), "tools": {}}, "tools is an object, not a list of JSON schemas"),
@@ -77,10 +74,7 @@ def test_messages_keep_what_templates_read() -> None:
         ({"messages": repr(list(TALK))}, "messages is an expression of Python, as CSV of tables has it"),
         ({"messages": [{**TALK[1], "weight": 2}]}, "message 1: weight is true or false, or 1 or 0"),
         ({"messages": [{**TALK[1], "train": "no"}]}, "message 1: train is true or false, or 1 or 0"),
-        (
-            {"messages": [{**TALK[1], "reasoning": "a", "thinking": "b"}]},
-            "message 1 has both thinking and reasoning",
-        ),
+        ({"messages": [{**TALK[1], "reasoning": "a", "thinking": "b"}]}, "message 1 has both thinking and reasoning"),
         ({"messages": [{**TALK[0], "content": [THOUGHT]}]}, "message 1 has a part of type 'thinking', and is not the "),
         ({"messages": [{**TALK[1], "reasoning": 3}]}, "message 1 has reasoning that is a number, not a string"),
         ({**PAIR, "reasoning_content": ["x"]}, "reasoning_content is an array, not a string"),
