@@ -10,6 +10,7 @@ import pytest
 import packtool
 from packtool.commands import count_rows
 from packtool.engines import Engine, Processes, Threads, Worker
+from packtool.engines.engine import NO_OPTIONS, RunOptions
 from packtool.formats.packed import PackedDataset
 from packtool.planning.metrics.mixing import PairDistanceCounter
 from packtool.planning.metrics.tally import Tally
@@ -30,8 +31,8 @@ def test_parts_in_any_order(stores: list[Path], tmp_path: Path, monkeypatch: pyt
     tasks_sent = []
 
     class Backwards(Processes):
-        def run(self, function: Any, tasks: Any, *, work: Path | None = None, **_: Any) -> Any:
-            assert work.exists()
+        def run(self, function: Any, tasks: Any, options: RunOptions = NO_OPTIONS) -> Any:
+            assert options.work.exists()
             tasks_sent.append(len(tasks))
             yield from ((number, function(tasks[number], Worker())) for number in reversed(range(len(tasks))))
 

@@ -85,7 +85,7 @@ def test_what_a_worker_sends_is_what_is_found_here() -> None:
     tried = candidates(["all"], [128])
 
     class Elsewhere(Processes):
-        def run(self, function: Any, tasks: Any, **_: Any) -> Any:
+        def run(self, function: Any, tasks: Any, *_: Any) -> Any:
             for number, task in enumerate(tasks):
                 sent = pickle.dumps(function(task, Worker()))
                 assert len(sent) < 60_000, "the lengths stay where they are"

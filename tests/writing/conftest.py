@@ -10,6 +10,7 @@ import pytest
 
 from packtool import engines
 from packtool.engines import Engine, Worker, sending
+from packtool.engines.engine import NO_OPTIONS, RunOptions
 from packtool.formats import names as names_of
 from tests.stores import write_store
 
@@ -33,14 +34,14 @@ def anyone(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             assert scheduler == "anyone"
             super().__init__(workers)
 
-        def run(self, function: Any, tasks: Any, *, on_advance: Any = None, work: Any = None, **_: Any) -> Any:
-            with sending.sent(function, work) as call:
+        def run(self, function: Any, tasks: Any, options: RunOptions = NO_OPTIONS) -> Any:
+            with sending.sent(function, options.work) as call:
                 for number, task in enumerate(tasks):
                     seen.append(task)
                     sending.load.cache_clear()
                     for _again in range(2):
                         there, same = pickle.loads(pickle.dumps((call, task)))
-                        result = there(same, Worker(on_advance))
+                        result = there(same, Worker(options.on_advance))
                     assert isinstance(call, sending.Saved)
                     ours = next(each for each in call.directory.parents if each.name == "unfinished")
                     for directory, _names, files in os.walk(ours):  # what a run that is killed here leaves behind

@@ -118,7 +118,7 @@ def test_an_error_keeps_what_is_known_to_be_sound_by_then() -> None:
         def beside(self) -> Engine:
             return self
 
-        def run(self, function: Any, tasks: Any, **_: Any) -> Any:
+        def run(self, function: Any, tasks: Any, *_: Any) -> Any:
             checked.wait()
             yield from ()
 
