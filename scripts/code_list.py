@@ -63,14 +63,26 @@ def codes(source: str) -> Iterator[tuple[str, str]]:
 
     >>> list(codes("what = f'line {n} is cut'; raise DataError('bad-line', what, remedy='mend it')"))
     [('bad-line', 'Line … is cut. Mend it.')]
+    >>> list(codes("code = 'bad-line' if n else 'bad-end'; raise Fault(code, 'it is cut')"))
+    [('bad-line', 'It is cut.'), ('bad-end', 'It is cut.')]
     """
     for call, said in _calls(ast.parse(source), []):
         first = call.args[0]
         for place, given in enumerate(call.args[:2]):  # a rejection begins with the record's number
-            if isinstance(given, ast.Constant) and isinstance(given.value, str) and CODE.fullmatch(given.value):
-                yield given.value, _message(call, place + 1, dict(said))
+            for text in _texts(dict(said).get(ast.unparse(given), given)):
+                if CODE.fullmatch(text):
+                    yield text, _message(call, place + 1, dict(said))
         if isinstance(first, ast.JoinedStr) and ast.unparse(first) == "f'no-{kind}'":
             yield from ((code, _message(call, 1, dict(said))) for code in ("no-bos", "no-eos"))
+
+
+def _texts(value: ast.expr) -> list[str]:
+    """Return the texts that an expression may be: one, or of a conditional either of two."""
+    if isinstance(value, ast.IfExp):
+        return _texts(value.body) + _texts(value.orelse)
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        return [value.value]
+    return []
 
 
 def _message(call: ast.Call, place: int, said: dict[str, ast.expr]) -> str:

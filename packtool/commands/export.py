@@ -23,6 +23,8 @@ from packtool.formats.packed import PackedDataset
 from packtool.formats.schema import ExportedFile, ExportManifest, PackedManifest, StoreManifest
 from packtool.formats.token_store import Corpus
 from packtool.options.check import check_input
+from packtool.options.declare import declared, given
+from packtool.options.documents import DocumentOptions
 from packtool.options.exchange import ExportArguments
 from packtool.options.names import EXPORTS
 from packtool.options.signature import takes
@@ -76,6 +78,7 @@ def export(options: ExportArguments) -> ExportResult:
         chosen = _choose(sources, options)
         documents = None if chosen.passes is None else [passes.documents() for passes in chosen.passes]
         contents = contents_of(sources, documents, stores)
+        require_held(format, contents)
         base = manifests.read(sources[0])
         assert isinstance(base, StoreManifest | PackedManifest)
         recorded.require_unchanged()  # what is made of others would be kept under a wrong key
@@ -151,7 +154,8 @@ def _require_sources(options: ExportArguments, sources: Sequence[KnownDataset], 
         check_input(options, "packed datasets")
     tokenizer = sources[0].tokenizer
     if tokenizer is not None:
-        masked = any(source.masked for source in sources)
+        # Whether all tokens of chosen documents train is known once they are chosen.
+        masked = any(source.masked for source in sources) and not given(options, declared(DocumentOptions))
         contents = Holdable(tokenizer.vocab_size, [], 1, masked)
         if rows is not None:
             contents = Holdable(tokenizer.vocab_size, sorted(rows.filled or []), rows.multiple, masked)

@@ -125,6 +125,7 @@ def _documents(corpus: Corpus, chosen: Sequence[I64] | None) -> Contents:
         blocks=blocks,
         bounds=lambda part: iter([(lengths(part), None)]),
         files=corpus.files,
+        multiple=1,
         masked=masked,
         columns=list(dict.fromkeys(name for store in corpus.stores for name in store.kept_fields)),
     )

@@ -94,43 +94,37 @@ class Part:
 
 @dataclass(frozen=True)
 class Holdable:
-    """What decides whether a format can hold some contents, before they are opened."""
+    """What decides whether a format can hold some contents."""
 
     vocab_size: int  # every id is below it
-    row_lengths: Sequence[int]  # distinct row lengths, ascending; empty for documents, and where they are not known
+    row_lengths: list[int]  # distinct row lengths, ascending; empty for documents, and where they are not known
     multiple: int  # documents begin at multiples of this many tokens in its rows
-    masked: bool  # whether they say which tokens train
+    masked: int | None  # tokens that do not train, padding apart, or whether there are any; None without a loss
 
 
 @dataclass(frozen=True)
-class Contents:
+class Contents(Holdable):
     """Everything to be exported.
 
     Attributes:
         name: of the directory that is exported.
         kind: kind of its sequences.
-        vocab_size: every id is below it.
         eos_id: id of the token that ends a document.
-        row_lengths: distinct row lengths, ascending; empty for documents.
         bounded: whether the starts and ends of documents are known.
         padding, repeated: number of tokens that are padding, or that an earlier row has already.
         batched: whether its rows come in batches of rows of one length.
-        multiple: documents begin at multiples of this many tokens in its rows.
         lengths: function from a part to the lengths of its sequences.
         blocks: function from a part to its sequences, in order.
         bounds: function from a part to the lengths of its sequences, and the segments of rows, in order, without
             reading tokens.
         files: function that lists the files that are read.
-        masked: number of tokens that do not train, padding apart; None without a loss.
         columns: names of the kept columns of documents.
     """
 
     name: str
     kind: Literal["documents", "rows"]
     dtype: np.dtype[Any]
-    vocab_size: int
     eos_id: int
-    row_lengths: list[int]
     parts: tuple[Part, ...]
     bounded: bool
     padding: int
@@ -140,8 +134,6 @@ class Contents:
     blocks: Callable[[Part], Iterator[SequenceBlock]]
     bounds: Callable[[Part], Iterator[tuple[I64, Segments | None]]]
     files: Callable[[], Iterator[MappedFile]]
-    masked: int | None = None
-    multiple: int = 1
     columns: Sequence[str] = ()
 
     @property

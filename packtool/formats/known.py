@@ -132,7 +132,7 @@ def known_by(place: Place, manifest: Manifest) -> KnownDataset:
             imported="imported" in options,
             hashed=IDS if "ids_field" in options else TEXTS,
             conversations=manifest.conversations,
-            masked=manifest.has_loss,
+            masked=manifest.has_loss and manifest.counts.get("trained_tokens") != manifest.counts["tokens"],
             part=manifest.part,
         )
     if isinstance(manifest, PackedManifest):

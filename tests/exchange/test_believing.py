@@ -154,6 +154,11 @@ SHIFTED = r"labels has the label 6, another token than the id, as if labels were
 NEXT = [[6, 7, 0], [8], [], [9, 0]]
 SHORT = [[0, 1, 1], [0, 1], [], [1, 0]]
 OTHER_IDS = r"damaged-input: .*a\.bin: its \d+ bytes are not those of the 2 sequences of \d+ bytes of its"
+LEAVES = ", ".join(['{"type": null, "context": null, "children_spec": []}'] * 2)
+LIST = f'{{"type": "builtins.list", "context": "null", "children_spec": [{LEAVES}]}}'
+ONE_LIST = {"data_format": ["int", "int"], "item_loader": "PyTreeLoader", "data_spec": f"[1, {LIST}]"}
+IN_A_DICT = r'{"type": "builtins.dict", "context": "[\"input_ids\"]", "children_spec": '
+LISTS = {**ONE_LIST, "data_spec": f"[1, {IN_A_DICT}[{LIST}]}}]"}
 NOT_CONTIGUOUS = "its documents are not contiguous"
 REFUSED: list[tuple[str, Write, str]] = [
     ("jsonl", lines(IDS_FIRST + b'{"input_ids": [1, -1]}\n'), r"bad-ids: .*a\.jsonl:2: not a list of token"),
@@ -208,6 +213,8 @@ REFUSED: list[tuple[str, Write, str]] = [
     ("mds", indexed("mds", lambda index: index["shards"].extend(index["shards"])), "its index names a file twice"),
     ("litdata", litdata(compression_level="sample"), "compressed one by one. Write it without, or compressed by batch"),
     ("litdata", litdata(compression_level="batch"), "not a chunk of version 1 that is compressed by batch"),
+    ("litdata", litdata(**LISTS), r"column input_ids is of type builtins\.list, of which litdata writes each number"),
+    ("litdata", litdata(**ONE_LIST), r"no column called input_ids, .*; there are 0, 1\. Name the column of ids"),
 ]
 TAKEN: list[tuple[str, Write, str]] = [
     ("nanogpt --dtype uint16", saved(IDS), r'a NumPy file of int64, but dtype="uint16" is given\. Leave dtype out'),

@@ -11,7 +11,7 @@ import pytest
 
 import packtool
 from packtool.commands import export
-from packtool.errors import DataError, PacktoolError
+from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats.token_store import TokenStore
 from tests.exchange.readers import READERS
 from tests.exchange.streams import STORES, stores_of, stream
@@ -51,6 +51,24 @@ def test_chosen_documents_keep_what_trains_of_them(make: Make, tmp_path: Path) -
     trains = [each.trains for each in READERS["parquet"](tmp_path / "out", "<u2")]
     expected = [document_loss(101, 64), document_loss(200, 100), document_loss(202, 40)]
     assert trains == [[bool(one) for one in mask] for mask in expected]
+
+
+@pytest.mark.parametrize("options", [{}, {"max_tokens": 20}, {"min_tokens": 20}], ids=str)
+def test_what_trains_is_asked_of_the_documents_chosen(tmp_path: Path, options: dict[str, int]) -> None:
+    """Documents all of whose tokens train need no format that says so, whatever the others of their store do."""
+
+    def short_ones_train(_: int, size: int) -> list[int]:
+        return [int(size <= 20)] * size
+
+    store = write_store(tmp_path / "store", [5, 30, 9], loss=short_ones_train)
+    if "max_tokens" not in options:
+        with pytest.raises(UsageError, match="megatron can't say which tokens train, and some of them do not"):
+            packtool.export(store, tmp_path / "out", format="megatron", **options)
+        assert not (tmp_path / "out").exists()
+        return
+    assert packtool.export(store, tmp_path / "out", format="megatron", **options).manifest.sequences == 2
+    every = write_store(tmp_path / "every", [5, 9], loss=short_ones_train)
+    assert packtool.export(every, tmp_path / "all", format="megatron").manifest.sequences == 2
 
 
 def test_what_does_not_go_together_is_refused(stores: list[Path], tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
         if known != (chunk.chunk_size, chunk.chunk_bytes):
             what = f"has {known[0]} items in {known[1]} bytes, but its index says {chunk.chunk_size}"
             raise damaged(path, f"{what} in {chunk.chunk_bytes}")
-        leaves = _leaves(index.config, path)
+        leaves = _leaves(index.config, options, path)
         is_tokens = index.config.item_loader == "TokensLoader"
         if not leaves or (is_tokens and len(leaves) > 1):
             raise damaged(path, f"items of {len(leaves)} parts, for the loader {index.config.item_loader}")
@@ -170,9 +170,9 @@ def _unframed(path: Path, compression: str | None) -> BinaryIO:
         return io.BytesIO(np.uint32(items).tobytes() + starts.tobytes() + unpacked.read())
 
 
-def _leaves(config: _Config, path: Path) -> list[samples.Leaf]:
+def _leaves(config: _Config, options: ReadOptions, path: Path) -> list[samples.Leaf]:
     """List the columns of an item. An array by itself is the ids; others have their names, or numbers from 0."""
-    names = _names(config.data_spec, path)
+    names = _names(config.data_spec, options, path)
     if len(names) != len(config.data_format):
         names = list(map(str, range(len(config.data_format))))
     if len(names) == 1 and names[0] not in IDS:
@@ -186,15 +186,20 @@ def _leaves(config: _Config, path: Path) -> list[samples.Leaf]:
     return leaves
 
 
-def _names(spec: str | None, path: Path) -> list[str]:
+def _names(spec: str | None, options: ReadOptions, path: Path) -> list[str]:
     """List the names of the leaves of an item: the keys of its dictionary; [] if it is not a dictionary."""
     if spec is None:
         return []
     try:
         _, tree = from_json(spec, tuple[int, _Spec])
-        keys = from_json(tree.context, list[str]) if tree.context else []
+        keys = from_json(tree.context or "null", list[str] | None) or []
     except ValueError as error:
         raise damaged(path.with_name(_INDEX), f"its data_spec is not one of litdata: {error}") from None
+    for key, child in zip(keys, tree.children_spec, strict=False):
+        if child.type is not None and key in (options.field, *IDS):
+            what = f"column {key} is of type {child.type}, of which litdata writes each number by itself"
+            remedy = "write it with its ids as an array of NumPy or a tensor of PyTorch"
+            raise DataError("bad-ids", what, remedy=remedy, where=str(path))
     return keys if all(child.type is None for child in tree.children_spec) else []
 
 
