@@ -20,7 +20,7 @@ from packtool.options.commands import arguments_of
 from packtool.options.declare import Declared, Group, declared
 from packtool.options.kinds import FLAG
 from packtool.options.shared import Terminal
-from packtool.spelling import as_typed
+from packtool.spelling import as_typed, flag
 from packtool.support.version import __version__
 
 GivenValues = dict[str, Any]
@@ -115,6 +115,8 @@ class Command(TyperCommand):
             defaults = {name: declaration.default for name, declaration in options.items()}
             return defaults | {name: ctx.params[name] for name in as_typed}
 
+        positional = [declaration for declaration in self._own.values() if declaration.option.positional]
+        ctx.obj.arguments = {flag(declaration.name): declaration.metavar for declaration in positional}
         terminal = Terminal(**values(self._terminal))
         arguments = values(self._own)
         if self._quiet:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from packtool.errors import visible
@@ -23,9 +24,13 @@ class Session:
 
     table: StageTable | None = None  # table of the configuration file that gave options; None without one
     context: Any = None  # context of the command with that file
+    arguments: Mapping[str, str] = field(default_factory=dict)  # how help names the arguments, by their flags in errors
 
     def locate(self, error: PacktoolError) -> PacktoolError:
-        """Point an error into the configuration file if the option it is about was given there."""
+        """Name an argument as help does; point into the configuration file if the option was given there."""
+        argument = self.arguments.get(error.where or "")
+        if argument is not None:
+            return type(error)(error.code, error.what, remedy=error.remedy, where=argument)
         if self.table is None or error.where is None:
             return error
         source = self.context.get_parameter_source(error.where.removeprefix("--").replace("-", "_"))

@@ -105,8 +105,8 @@ def _no_effect(declaration: Declared, why: str, rule: Needs | Excludes | Only) -
 
 
 def _bad(declaration: Declared, what: str, remedy: str) -> UsageError:
-    """Return the error for a value."""
-    return UsageError("bad-option", what, remedy=remedy, where=declaration.flag)
+    """Return the error for a value; the command line names an argument otherwise."""
+    return UsageError("bad-option", what, remedy=remedy, where=flag(declaration.name))
 
 
 def _require_unicode(declaration: Declared, value: Any) -> None:
@@ -126,15 +126,9 @@ def _parsed(declaration: Declared, value: Any) -> Any:
     try:
         return declaration.option.kind.parse(value)
     except UsageError as error:
-        where = declaration.flag
-        if error.where == declaration.name:  # of an argument of a call
-            where = declaration.name
-        raise UsageError(error.code, error.what, remedy=error.remedy, where=where) from None
+        raise UsageError(error.code, error.what, remedy=error.remedy, where=flag(declaration.name)) from None
     except (ValueError, TypeError):
-        what, remedy, where = f"{shown(value)} can't be used", f"give {declaration.option.kind.words}", declaration.flag
-        if not isinstance(value, str):  # a command line gives texts, so this is a call
-            where = flag(declaration.name)
-        raise UsageError("bad-option", what, remedy=remedy, where=where) from None
+        raise _bad(declaration, f"{shown(value)} can't be used", f"give {declaration.option.kind.words}") from None
 
 
 def check_taken(arguments: object, chooser: str, chosen: str) -> None:
@@ -252,8 +246,7 @@ def _check_values(declaration: Declared, value: Any) -> None:
     """Refuse a value that an option can't have; of a list, any of its values."""
     if isinstance(value, list | tuple):
         if declaration.required and not value and declaration.option.kind in (PATHS, PLACES):
-            remedy = f"give {declaration.option.kind.words}"
-            raise UsageError("bad-option", "nothing is named", remedy=remedy, where=flag(declaration.name))
+            raise _bad(declaration, "nothing is named", f"give {declaration.option.kind.words}")
         for item in value:
             _check_value(declaration, item)
     else:

@@ -31,6 +31,7 @@ USAGE = {
     "pack store": "[missing-option]: --output: packtool pack needs this option. See packtool pack --help.",
     "verify": "[missing-option]: PATH: packtool verify needs it. See packtool verify --help.",
     "verify a b c": "[bad-usage]: packtool verify takes fewer arguments: there is no room for b c. See packtool ver",
+    "import s3://a/b -o x -f jsonl": "[unsupported-store]: INPUT: does not take the URL of an object store. Give a",
     "pack --sed 3": "[unknown-option]: --sed: packtool pack has no such option. Did you mean --seed?",
     "pack --L 3": "[unknown-option]: --L: packtool pack has no such option. Did you mean -L?",
     "pack --block-size 3": "[unknown-option]: --block-size: packtool pack has no such option. Did you mean --sequence-",

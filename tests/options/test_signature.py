@@ -77,7 +77,7 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
     ("find", {"path": "store", "record": ""}, "is not FILE:LINE. Write it like"),
     ("verify", {"path": "store", "store": ["store"]}, "store: has no effect on token stores."),
     ("verify", {"path": "exported", "store": ["store"]}, "store: has no effect on exports. Leave it out."),
-    ("info", {"path": ""}, "PATH: an empty name. Give a path."),
+    ("info", {"path": ""}, "path: an empty name. Give a path."),
     (
         "run",
         {"configuration": "blames.toml", "input": "store"},
