@@ -70,7 +70,9 @@ def show(options: ShowArguments) -> Row:
             _origins(dataset, found, asked=bool(stores)),
             _roles(dataset, found or (), tokenizer),
         )
-        return Row(place_of(options.path).shown, row, bucket.rows, bucket.sequence_length, segments, missing)
+        length = bucket.sequence_length
+        shown = place_of(options.path).shown
+        return Row(shown, row, bucket.rows, length, segments, missing, left_out=max(0, length - SHOWN))
 
 
 def _document(store: TokenStore, options: ShowArguments) -> Row:
@@ -103,7 +105,8 @@ def _document(store: TokenStore, options: ShowArguments) -> Row:
         columns=columns,
     )
     shown = place_of(options.path).shown
-    return Row(shown, number, store.documents, len(whole), [segment], kind="document", others=others)
+    left_out = len(whole) - len(tokens)
+    return Row(shown, number, store.documents, len(whole), [segment], kind="document", others=others, left_out=left_out)
 
 
 def _wanted(store: TokenStore, options: ShowArguments) -> tuple[int, list[int]]:

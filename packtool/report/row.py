@@ -91,6 +91,7 @@ class Row:
         missing_stores: names of the packed stores; with them, files and lines would be known.
         kind: ``row`` or ``document``.
         others: numbers of the other documents that were asked for: they have the same id, or came from the same line.
+        left_out: tokens at its end that are in no segment here; 0 where all are shown.
     """
 
     path: Path | str
@@ -101,6 +102,7 @@ class Row:
     missing_stores: list[str] = field(default_factory=list)
     kind: Literal["row", "document"] = "row"
     others: list[int] = field(default_factory=list)
+    left_out: int = 0
 
     def __repr__(self) -> str:
         held = f"{plural(self.sequence_length, 'token')} in {plural(len(self.segments), 'segment')}"

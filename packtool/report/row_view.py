@@ -32,9 +32,9 @@ def print_row(row: Row, console: Console, *, ids: bool = False) -> None:
         console.print(Text(_heading(segment), f"bold {style or 'dim'}"))
         if segment.kind != "padding":
             console.print(_content(segment, style, ids=ids), soft_wrap=False)
-    shown = sum(len(segment.tokens) for segment in row.segments)
-    if shown < row.sequence_length:
-        console.print(Text(f"What is shown ends after {plural(shown, 'token')}.", "dim"))
+    if row.left_out:
+        shown = plural(row.sequence_length - row.left_out, "token")
+        console.print(Text(f"What is shown ends after {shown}.", "dim"))
     if row.others:
         numbers = ", ".join(map(str, row.others))
         console.print(Text(f"It is the first of {len(row.others) + 1}; the others: --document {numbers}.", "dim"))

@@ -55,7 +55,7 @@ def test_of_what_is_too_long_the_beginning_is_shown(
     for row, expected in zip(again, whole, strict=True):
         found = [token for segment in row.segments for token in segment.tokens]
         assert found == [token for segment in expected.segments for token in segment.tokens][:most]
-        assert row.sequence_length == expected.sequence_length
+        assert row.sequence_length == expected.sequence_length == len(found) + row.left_out
         for segment in row.segments:
             assert not segment.runs or [token for run in segment.runs for token in run.tokens] == segment.tokens
         said = f"What is shown ends after {plural(most, 'token')}."
