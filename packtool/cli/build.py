@@ -115,8 +115,9 @@ class Command(TyperCommand):
             defaults = {name: declaration.default for name, declaration in options.items()}
             return defaults | {name: ctx.params[name] for name in as_typed}
 
-        positional = [declaration for declaration in self._own.values() if declaration.option.positional]
-        ctx.obj.arguments = {flag(declaration.name): declaration.metavar for declaration in positional}
+        for declaration in self._own.values():
+            if declaration.option.positional:
+                ctx.obj.arguments[flag(declaration.name)] = declaration.metavar
         terminal = Terminal(**values(self._terminal))
         arguments = values(self._own)
         if self._quiet:

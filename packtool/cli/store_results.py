@@ -37,7 +37,9 @@ def _store_lines(result: TokenizeResult) -> list[str]:
     now = run["this_run"]
     earlier = f" ({show_bytes(run['text_bytes'] - now['text_bytes'])} by an earlier run)"
     speed = f"{show_bytes(now['text_bytes'] / seconds)}/s, {now['tokens'] / seconds:,.0f} tokens/s"
-    files = manifest.inputs[0].name if len(manifest.inputs) == 1 else plural(len(manifest.inputs), "file")
+    files = plural(len(manifest.inputs), "file")
+    if len(manifest.inputs) == 1:
+        files = manifest.inputs[0].name
     read = f"{show_bytes(run['text_bytes'])} of {files}"
     done = f"{read}{earlier * (now['text_bytes'] < run['text_bytes'])} read in {seconds:.1f} s"
     lines = [

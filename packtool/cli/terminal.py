@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ class Session:
 
     table: StageTable | None = None  # table of the configuration file that gave options; None without one
     context: Any = None  # context of the command with that file
-    arguments: Mapping[str, str] = field(default_factory=dict)  # how help names the arguments, by their flags in errors
+    arguments: dict[str, str] = field(default_factory=dict)  # how help names the arguments, by their flags in errors
 
     def locate(self, error: PacktoolError) -> PacktoolError:
         """Name an argument as help does; point into the configuration file if the option was given there."""

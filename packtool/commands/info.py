@@ -48,7 +48,7 @@ def _directory(path: Path) -> Info:
         return dataset_info(LocalPlace(path))
     if (path / TOKENIZER).is_file():
         return _tokenizer(path)
-    parts = [_part(child) for child in sorted(path.iterdir()) if is_output(child)]
+    parts = list(map(_part, filter(is_output, sorted(path.iterdir()))))
     if parts:
         states = [part.state for part in parts]
         worst = max(states, key=("whole", "incomplete", "unfinished", "damaged").index)
@@ -118,11 +118,12 @@ def _not_written(path: Path) -> Info:
     if not files:
         following = [f"packtool tokenize corpus.jsonl -o {shlex.quote(str(path))}"]
         return Info(path, "empty directory", "unknown", next=following)
-    kinds = Counter("".join(child.suffixes[-2:]) or "no suffix" for child in files)
-    facts = {
-        "files": len(files),
-        "bytes": sum(child.stat().st_size for child in files),
-        "kinds": ", ".join(f"{count} {suffix}" for suffix, count in kinds.most_common(5)),
-    }
+    kinds: Counter[str] = Counter()
+    size = 0
+    for file in files:
+        kinds["".join(file.suffixes[-2:]) or "no suffix"] += 1
+        size += file.stat().st_size
+    most_common = ", ".join(f"{count} {suffix}" for suffix, count in kinds.most_common(5))
+    facts = {"files": len(files), "bytes": size, "kinds": most_common}
     command = f"packtool tokenize {shlex.quote(str(path))} -o {free_name('tokens')}"
     return Info(path, "not written by packtool", "unknown", facts, next=[f"{command} --dry-run", command])

@@ -105,11 +105,13 @@ def as_recorded_by(command: Any, given: Any) -> dict[str, Any] | None:
         return None
     arguments = arguments_of(command)
     options = declared(arguments)
-    if "output" not in options or not all(name in options and options[name].of_work for name in given):
+    if "output" not in options:
         return None
     values: dict[str, Any] = {"output": "output"}
     try:
         for name, value in given.items():
+            if name not in options or not options[name].of_work:
+                return None
             values[name] = read_value(options[name].option.kind, name, value, "")
         checked(arguments(**values))
     except (UsageError, TypeError):  # a TypeError: one that must be given is missing

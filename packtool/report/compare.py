@@ -329,12 +329,14 @@ def _try(
     if too_long == "drop" and options.sequence_length is not None:
         documents = every.without_longer(options.longest_row)
     dropped = len(every.lengths) - len(documents.lengths)
-    most = None
+    lengths, tokens = documents.lengths, int(documents.lengths.sum(dtype=np.int64))
+    most: int | None = None
+    beyond: int | msgspec.UnsetType = msgspec.UNSET
     if too_long == FIRST:
         most = options.longest_row
+        beyond = text_beyond(lengths, most)
     if too_long == FIRST or (every.conversations is not None and (dropped or too_long == "cut")):
         command = f"{command} --too-long {too_long}"
-    lengths, tokens = documents.lengths, int(documents.lengths.sum(dtype=np.int64))
     trains = None
     if loss is not None:
         trains = replace(loss(), numbers=documents.numbers)
@@ -353,7 +355,7 @@ def _try(
         options=_options(candidate),
         dropped_conversations=dropped,
         ledger=ledger,
-        beyond=msgspec.UNSET if most is None else text_beyond(lengths, most),
+        beyond=beyond,
         metrics=metrics,
         attention=ratio(metrics.attention_full, stream_pairs),
         attention_masked=ratio(metrics.attention_masked, stream_pairs),
