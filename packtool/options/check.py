@@ -128,7 +128,8 @@ def _parsed(declaration: Declared, value: Any) -> Any:
     except UsageError as error:
         raise UsageError(error.code, error.what, remedy=error.remedy, where=flag(declaration.name)) from None
     except (ValueError, TypeError):
-        raise _bad(declaration, f"{shown(value)} can't be used", f"give {declaration.option.kind.words}") from None
+        what, remedy = f"{shown(value)} can't be used", f"give {declaration.option.kind.words}"
+        raise UsageError("bad-option", what, remedy=remedy, where=flag(declaration.name)) from None
 
 
 def check_taken(arguments: object, chooser: str, chosen: str) -> None:
@@ -246,7 +247,8 @@ def _check_values(declaration: Declared, value: Any) -> None:
     """Refuse a value that an option can't have; of a list, any of its values."""
     if isinstance(value, list | tuple):
         if declaration.required and not value and declaration.option.kind in (PATHS, PLACES):
-            raise _bad(declaration, "nothing is named", f"give {declaration.option.kind.words}")
+            remedy = f"give {declaration.option.kind.words}"
+            raise UsageError("bad-option", "nothing is named", remedy=remedy, where=flag(declaration.name))
         for item in value:
             _check_value(declaration, item)
     else:
