@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from packtool.planning.metrics.ledger import balance
+from packtool.planning.metrics.ledger import Ledger, balance
 from packtool.planning.metrics.lengths import LengthCounts
 from packtool.planning.metrics.mixing import PairDistances
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.plan import Ints
 from packtool.report.compare import candidates, compare
-from packtool.report.dataset_report import lengths_of, report_of_rows
+from packtool.report.dataset_report import counted_report, lengths_of
 from packtool.report.types import MeasuredReport, PackedReport, StoreReport
 from tests.stores import TOKENIZER
 
@@ -19,10 +19,28 @@ NOTHING = balance(0, 0, [], [])
 """The ledger of no rows."""
 
 
+def rows_report(
+    tallies: Sequence[Tally], ledger: Ledger, strategy: str = "concat", options: dict[str, int] | None = None
+) -> PackedReport:
+    """The report of rows that are tallied."""
+    known = PackedReport(
+        strategy=strategy,
+        options=options or {},
+        shuffle=None,
+        batch_size=None,
+        ledger=ledger,
+        lengths=None,
+        metrics=None,
+        buckets=[],
+        documents_per_row=[],
+        sliding=None,
+    )
+    return counted_report(known, tallies)
+
+
 def unknown_rows(tallies: Sequence[Tally] = (), **counts: int) -> PackedReport:
     """The report of rows of which a ledger is known, and no more than is tallied."""
-    ledger = msgspec.structs.replace(NOTHING, **counts)
-    return report_of_rows(tallies, ledger, strategy="concat", options={}, shuffle=None)
+    return rows_report(tallies, msgspec.structs.replace(NOTHING, **counts))
 
 
 NO_DOCUMENTS = [Tally(np.zeros(0, np.uint32), 8)]

@@ -26,7 +26,8 @@ from packtool.planning.packing import Strategy
 from packtool.planning.packing.untrained import text_beyond
 from packtool.planning.plan import Plan
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
-from packtool.report.dataset_report import packed_sources, report_of_rows, stages_of
+from packtool.report.dataset_report import counted_report, packed_sources, stages_of
+from packtool.report.types import PackedReport
 from packtool.rows.stored_tokens import name_for
 from packtool.rows.unit_source import StoreSource
 from packtool.writing.shards import Shards, write_shards
@@ -88,20 +89,26 @@ def write_corpus(
     if most is not None:
         beyond = text_beyond(lengths, most)
     inputs = job.recorded.entries
-    report = report_of_rows(
+    report = PackedReport(
         strategy=strategy.name,
-        options=options,
+        options=msgspec.to_builtins(options),
         shuffle=order,
+        batch_size=None,
         ledger=ledger,
-        tallies=tallies,
+        beyond=beyond,
+        lengths=None,
+        metrics=None,
+        buckets=[],
+        documents_per_row=[],
+        sliding=None,
+        stages=stages_of(plans) or None,
         sources=packed_sources(inputs, corpus.store_documents, lengths, choice, trained=ledger.trained_stored),
-        source_mix=mix,
-        stages=stages_of(plans),
+        source_mix=list(mix),
         neighbours=neighbours,
         choice=None if choice is None else choice.options,
-        without_target=rows_without_target(tallies),
-        beyond=beyond,
+        rows_without_target=rows_without_target(tallies),
     )
+    report = counted_report(report, tallies)
     stores = None
     if index_only:
         stores = [name_for(store, str(output.place)) for store in job.inputs]

@@ -16,7 +16,7 @@ from packtool.places.place import Place
 from packtool.planning.metrics.mixing import BatchShares, PairDistanceCounter, PairDistances
 from packtool.planning.metrics.tally import Tally
 from packtool.report.compare import spread_rows
-from packtool.report.dataset_report import packed_sources, read_report, report_of_rows, sample_rows
+from packtool.report.dataset_report import counted_report, packed_sources, read_report, sample_rows
 from packtool.report.types import MeasuredReport, PackedSourceFigures, SampleRow
 from packtool.support.progress import Progress
 
@@ -35,25 +35,16 @@ def packed_report(place: Place, options: StatsArguments, engine: Engine) -> Meas
         without_target = rows_without_target(tallies)
     if without_target:
         warn_of_rows_without_target(without_target, manifest.ledger.rows, str(place))
-    report = report_of_rows(
-        tallies,
-        manifest.ledger,
-        strategy=manifest.strategy,
-        options=manifest.options,
-        shuffle=manifest.shuffle,
+    mixed = [BatchShares(m.sequence_length, m.batch_size, m.source_mix) for m in mixing if len(m.source_mix) > 1]
+    report = msgspec.structs.replace(
+        written,
         sources=_sources(dataset, written.sources),
-        source_mix=[
-            BatchShares(m.sequence_length, m.batch_size, m.source_mix) for m in mixing if len(m.source_mix) > 1
-        ],
-        stages=written.stages,
-        choice=written.choice,
-        neighbours=written.neighbours,  # which follow from fields that the stores have
+        source_mix=mixed,
         batch_size=options.batch_size,
-        without_target=without_target,
-        beyond=written.beyond,
+        rows_without_target=without_target,
     )
     return MeasuredReport(
-        **msgspec.structs.asdict(report),
+        **msgspec.structs.asdict(counted_report(report, tallies)),
         path=str(place),
         command=command_again(dataset.place),
         excluded=excluded_by(dataset.place),

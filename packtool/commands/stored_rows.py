@@ -28,7 +28,7 @@ from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing.strategy import draws
 from packtool.planning.plan import I64
 from packtool.planning.shuffling.atom import AtomShuffle
-from packtool.report.dataset_report import packed_sources, read_report, report_of_rows
+from packtool.report.dataset_report import counted_report, packed_sources, read_report
 from packtool.report.types import PackedReport
 from packtool.rows.stored_plan import StoredPlan, stored_plans, stored_shuffles
 from packtool.rows.stored_tokens import name_for, store_places
@@ -229,17 +229,11 @@ def _report(
     if tallies:
         lengths = tallies[0].lengths
         sources = packed_sources(manifest.inputs, manifest.store_documents, lengths, manifest.choice, trained=trained)
-    return report_of_rows(
-        tallies,
-        manifest.ledger,
-        strategy=manifest.strategy,
-        options=manifest.options,
-        shuffle=manifest.shuffle,
+    report = msgspec.structs.replace(
+        before,
         sources=sources,
-        source_mix=mix,
-        stages=before.stages,
+        source_mix=list(mix),
         neighbours=before.neighbours if whole else None,
-        choice=before.choice,
-        without_target=without_target,
-        beyond=before.beyond,
+        rows_without_target=without_target,
     )
+    return counted_report(report, tallies)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
 import msgspec
 import numpy as np
 
 from packtool.formats import manifest as manifests
-from packtool.formats.schema import Choice, ChosenSource, DatasetEntry, PackedManifest, Shuffle
+from packtool.formats.schema import Choice, ChosenSource, DatasetEntry, PackedManifest
 from packtool.places.typed import Typed
-from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.lengths import LengthCounts
-from packtool.planning.metrics.mixing import BatchShares
-from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.metrics.ratios import ratio
 from packtool.planning.metrics.sliding import sliding
 from packtool.planning.metrics.summary import Metrics, measure_rows
@@ -25,6 +21,7 @@ from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import PackOptions
 from packtool.planning.plan import I64, PADDING, Ints, Plan, Segments, offsets_of
 from packtool.report.types import (
+    SCHEMA_VERSION,
     BucketFigures,
     DocumentsBin,
     LengthBin,
@@ -33,77 +30,42 @@ from packtool.report.types import (
     PackedSourceFigures,
     SampleRow,
     SampleSegment,
-    StrategyOptions,
 )
+from packtool.support.version import __version__
 
 _QUANTILES = {"p01": 0.01, "p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99}
 _BARS = 32  # bars of a histogram, at most
 
 
-def report_of_rows(
-    tallies: Sequence[Tally],
-    ledger: Ledger,
-    *,
-    strategy: str,
-    options: Mapping[str, Any],
-    shuffle: Shuffle | None,
-    sources: Sequence[PackedSourceFigures] = (),
-    source_mix: Sequence[BatchShares] = (),
-    stages: Mapping[str, int] | None = None,
-    neighbours: Neighbours | None = None,
-    choice: StrategyOptions | None = None,
-    batch_size: int | None = None,
-    without_target: int | msgspec.UnsetType = msgspec.UNSET,
-    beyond: int | msgspec.UnsetType = msgspec.UNSET,
-) -> PackedReport:
-    """Make the report of a packed dataset, as `report.json` holds it.
+def counted_report(report: PackedReport, tallies: Sequence[Tally]) -> PackedReport:
+    """Return a report with the figures of its rows, as `report.json` holds it.
 
     Args:
+        report: what is known of the dataset without its rows; figures of rows that it may have are left out.
         tallies: one for each bucket, in the order of the manifest; none where segments are not known, and then
             the report has the ledger only.
-        ledger, strategy, options, shuffle: as in the dataset's manifest.
-        sources: the stores that were packed.
-        source_mix: how evenly batches hold them, where there are several.
-        stages: rows by the step that made them, as plans or an earlier report have them.
-        neighbours: of documents in the order of fields.
-        choice: how the documents were chosen.
-        batch_size: rows of the longest bucket in a batch, for steps per epoch; not part of `report.json`.
-        without_target: rows in which no token is a target, where that is known.
-        beyond: text tokens that are left out of long documents, where their first tokens alone are packed.
     """
-    report = PackedReport(
-        strategy=strategy,
-        options=msgspec.to_builtins(dict(options)),
-        shuffle=shuffle,
-        batch_size=batch_size,
-        ledger=ledger,
-        lengths=None,
-        metrics=None,
-        buckets=[],
-        documents_per_row=[],
-        sliding=None,
-        stages=dict(stages) if stages else None,
-        sources=list(sources),
-        source_mix=list(source_mix),
-        neighbours=neighbours,
-        choice=choice,
-        rows_without_target=without_target,
-        beyond=beyond,
-    )
-    if not tallies:
-        return report
-    counts = LengthCounts.of(tallies[0].lengths)
-    lengths, slid = lengths_of(counts), None
-    if strategy == "seamless" and beyond is msgspec.UNSET:  # else no document is longer than a row
-        repeated = Fraction(str(options.get("max_repetition", PackOptions.max_repetition)))
-        slid = sliding(counts, options["sequence_length"], repeated)
-    measures = measure_rows(tallies, batch_size, ledger.untrained or 0)
+    lengths = metrics = slid = None
+    buckets: list[BucketFigures] = []
+    in_rows: list[DocumentsBin] = []
+    if tallies:
+        counts = LengthCounts.of(tallies[0].lengths)
+        lengths = lengths_of(counts)
+        if report.strategy == "seamless" and report.beyond is msgspec.UNSET:  # else no document is longer than a row
+            repeated = Fraction(str(report.options.get("max_repetition", PackOptions.max_repetition)))
+            slid = sliding(counts, report.options["sequence_length"], repeated)
+        measures = measure_rows(tallies, report.batch_size, report.ledger.untrained or 0)
+        metrics = measures.whole
+        buckets = bucket_figures(tallies, measures.buckets)
+        in_rows = documents_per_row(measures.documents_in_row)
     return msgspec.structs.replace(
         report,
+        schema_version=SCHEMA_VERSION,
+        packtool_version=__version__,
         lengths=lengths,
-        metrics=measures.whole,
-        buckets=bucket_figures(tallies, measures.buckets),
-        documents_per_row=documents_per_row(measures.documents_in_row),
+        metrics=metrics,
+        buckets=buckets,
+        documents_per_row=in_rows,
         sliding=slid,
     )
 

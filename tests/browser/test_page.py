@@ -14,11 +14,10 @@ import packtool
 from packtool.planning.metrics.ledger import balance
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import PackOptions, plan
-from packtool.report.dataset_report import report_of_rows
 from packtool.report.page import page
 from packtool.rows.layout import Layout
 from tests.browser.browser import open_page
-from tests.reports import measured, store_report
+from tests.reports import measured, rows_report, store_report
 from tests.stores import write_store
 
 pytestmark = pytest.mark.browser
@@ -57,7 +56,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     tally = Tally(LENGTHS, 2048)
     tally.add(Layout(whole).segments(0, whole.rows))
     ledger = balance(int(LENGTHS.sum()), len(LENGTHS), [whole], [tally])
-    packed = report_of_rows([tally], ledger, strategy="bfd", options={"sequence_length": 2048}, shuffle=None)
+    packed = rows_report([tally], ledger, "bfd", {"sequence_length": 2048})
     rows = tmp_path_factory.mktemp("blend") / "rows"
     packtool.pack(write_store(rows.with_name("store"), [40] * 100), rows, strategy="concat", sequence_length=64)
     text = f'rows = 100\n[sources.a]\npath = "{rows}"\n[[stages]]\nweights = {{ a = 1 }}\n'
