@@ -29,7 +29,7 @@ from packtool.report.types import (
     Trial,
     Verdict,
 )
-from packtool.report.verdict import Judgement, by_length, judge
+from packtool.report.verdict import Judgement, by_length, judge, led
 from packtool.support.sizes import plural
 
 _TILES = (*("padding_ratio", "cut_fitting_ratio", "dropped_ratio", "repeated_ratio", "mean_context"), "steps_per_epoch")
@@ -84,16 +84,13 @@ def _titles(report: Report) -> tuple[str, str]:
     return f"Documents: {report.path}", subtitle
 
 
-def _configuration(report: MeasuredReport | StoreReport) -> str:
+def _configuration(report: MeasuredReport | StoreReport, options: Iterable[tuple[str, str]]) -> str:
     """Describe the measurement and its options."""
-    known = [("measured", report.path)]
-    if isinstance(report, MeasuredReport):
-        known += _packed_with(report)
-    else:
-        known += _tried_on(report)
+    known = [("measured", report.path), *options]
     if report.batch_size is not None:
         known.append(("a batch", plural(report.batch_size, "row")))
-    return facts([*known, ("by", f"packtool {report.packtool_version}, report schema {report.schema_version}")])
+    known.append(("by", f"packtool {report.packtool_version}, report schema {report.schema_version}"))
+    return f"<h2>Configuration</h2>{facts(known)}"
 
 
 def _packed_with(report: MeasuredReport) -> Iterator[tuple[str, str]]:
@@ -166,7 +163,7 @@ def _dataset_sections(report: MeasuredReport) -> Iterator[str]:
     if metrics is not None:
         shown += _figures(metrics)
     yield tiles(shown)
-    configuration = f"<h2>Configuration</h2>{_configuration(report)}"
+    configuration = _configuration(report, _packed_with(report))
     judgements = judge(report)
     if judgements:
         items = "".join(map(_judgement, judgements))
@@ -263,9 +260,9 @@ def _documents_sections(report: StoreReport) -> Iterator[str]:
     if comparison:
         marks.update(entry.sequence_length for entry in comparison.entries if entry.sequence_length is not None)
     drawn = _lengths_chart(lengths, sorted(marks))
-    listed = [*tables.source_tables(report), *tables.document_tables(report)]
+    listed = [tables.stores_table(report.sources), *tables.document_tables(report)]
     inputs = list(map(section, listed))
-    configuration = f"<h2>Configuration</h2>{_configuration(report)}"
+    configuration = _configuration(report, _tried_on(report))
     if comparison:
         yield from _comparison_sections(comparison, drawn)
         rest = _rest_of_comparison(comparison)
@@ -316,21 +313,17 @@ def _verdict_section(verdicts: Sequence[Verdict]) -> str:
     items = []
     for verdict in verdicts:
         title = f"{name_of(verdict.sequence_length)}: <b>{escape(verdict.choice.strategy)}</b>"
-        choices, lead = _choice("", verdict.choice), "Runner-up:"
-        for other in verdict.alternatives:
-            choices += _choice(lead, other)
-            lead = "Or"
+        choices = _choice("", verdict.choice)
+        for lead, other in led(verdict.alternatives):
+            choices += _choice(f"<b>{lead} {escape(other.strategy)}</b>, ", other)
         items.append(f"<div class='verdict'><p class='choice'>{title}</p>{choices}</div>")
     return f"<h2>Verdict</h2>{''.join(items)}"
 
 
 def _choice(lead: str, choice: ChosenStrategy) -> str:
-    named = ""
-    if lead:
-        named = f"<b>{lead} {escape(choice.strategy)}</b>, "
     # A browser would break the line inside of an option, after its hyphens.
     words = " ".join(f"<span>{escape(word)}</span>" for word in choice.command.split(" "))
-    return f"<p>{named}{escape(choice.reason)}</p><pre>{words}</pre>"
+    return f"<p>{lead}{escape(choice.reason)}</p><pre>{words}</pre>"
 
 
 def _comparison_sections(comparison: Comparison, lengths: str) -> Iterator[str]:

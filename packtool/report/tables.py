@@ -348,10 +348,8 @@ def mixing_table(mixing: Sequence[PairDistances]) -> Table[PairDistances]:
     return table_of("Mixing", columns, mixing, note)
 
 
-def source_tables(report: MeasuredReport | StoreReport) -> list[Table[Any]]:
-    """Tabulate the inputs: their contents, their planned and actual shares, and how evenly batches mix them."""
-    if isinstance(report, StoreReport):
-        return [_stores_table(report.sources)]
+def source_tables(report: MeasuredReport) -> list[Table[Any]]:
+    """Tabulate the stores that were packed: their planned and actual shares, and how evenly batches mix them."""
     if not report.sources:
         return []
     tables: list[Table[Any]] = [_packed_table(report)]
@@ -391,7 +389,8 @@ def _trained_columns(sources: Sequence[SourceFigures]) -> list[TableColumn[Any]]
     ]
 
 
-def _stores_table(sources: Sequence[StoredSourceFigures]) -> Table[StoredSourceFigures]:
+def stores_table(sources: Sequence[StoredSourceFigures]) -> Table[StoredSourceFigures]:
+    """Tabulate the stores that are measured."""
     columns: list[TableColumn[StoredSourceFigures]] = [
         TableColumn("store", source_name, words=True),
         TableColumn("documents", lambda s: s.documents, short),

@@ -33,7 +33,7 @@ from packtool.report.types import (
     StoreReport,
     Verdict,
 )
-from packtool.report.verdict import judge
+from packtool.report.verdict import judge, led
 from packtool.support.decoding import from_plain
 from packtool.support.sizes import plural, show_bytes
 
@@ -160,18 +160,14 @@ def _print_packed(report: MeasuredReport, console: Console, *, full: bool) -> No
         console.print(bars([(b.first, b.last, b.rows) for b in report.documents_per_row], "row"))
         print_table(tables.mixing_table(report.mixing), console, full=True)
     if full or len(report.sources) > 1:
-        _print_sources(report, console, full=full)
+        for table in tables.source_tables(report):
+            print_table(table, console, full=full)
 
 
 def _print_made(report: MeasuredReport, console: Console) -> None:
     """Print the command that makes the dataset again, on one line, to be copied."""
     if report.command is not None:
         console.print(Text(f"made by: {report.command}"), soft_wrap=True)
-
-
-def _print_sources(report: MeasuredReport | StoreReport, console: Console, *, full: bool) -> None:
-    for table in tables.source_tables(report):
-        print_table(table, console, full=full)
 
 
 def _print_documents(report: StoreReport, console: Console, *, full: bool) -> None:
@@ -187,7 +183,7 @@ def _print_documents(report: StoreReport, console: Console, *, full: bool) -> No
     if comparison is None or full:
         _print_lengths(report.lengths, console)
         if full or len(report.sources) > 1:
-            _print_sources(report, console, full=full)
+            print_table(tables.stores_table(report.sources), console, full=full)
     _print_listed(report, console, full=full)
     if comparison is not None:
         for table in _comparison_tables(comparison, full=full):
@@ -228,12 +224,10 @@ def _print_verdict(verdict: Verdict, console: Console, *, full: bool = False) ->
     title = f"Verdict for {tables.name_of(verdict.sequence_length).lower()}: "
     console.print(Text.assemble((title, "bold"), (verdict.choice.strategy, "bold green")))
     _print_choice(verdict.choice, console, full=full)
-    lead = "Runner-up:"
-    for other in verdict.alternatives:
+    for lead, other in led(verdict.alternatives):
         _print_choice(other, console, lead=f"{lead} {other.strategy}, ", full=full)
         if not full:
             return
-        lead = "Or"
     if full:
         console.print(Text(verdict.limits, "dim"))
 

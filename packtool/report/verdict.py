@@ -86,6 +86,14 @@ def by_length(trials: Sequence[Trial]) -> dict[int | None, list[Trial]]:
     return groups
 
 
+def led(alternatives: Sequence[ChosenStrategy]) -> Iterator[tuple[str, ChosenStrategy]]:
+    """Yield alternatives with the words that lead to each: the first is the runner-up."""
+    lead = "Runner-up:"
+    for other in alternatives:
+        yield lead, other
+        lead = "Or"
+
+
 def padding_waste(rows: Trial | PackedReport) -> float:
     """Return padding as a share of the output, without a remainder: less than one row for each row length.
 
