@@ -1,7 +1,5 @@
 """Headless Chromium: what it prints of a page, and what stands on the page's console."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The page in a real browser: no console message, charts drawn, nothing wider than the screen, light and dark."""
 
-from __future__ import annotations
-
 import json
 import re
 from html import escape

@@ -1,7 +1,5 @@
 """The documentation site, as `make docs` built it, in a real browser: what a reader looks for is found."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import re

@@ -1,7 +1,5 @@
 """Numbers that were kept as text are what Python's `Fraction` makes of them, whatever file they came from."""
 
-from __future__ import annotations
-
 import csv
 import operator
 import random

@@ -1,7 +1,5 @@
 """What `--mix` and `--tokens` ask of stores, beside shares that are poured into them."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """A store with buckets, and what the tests of datasets in it have in common."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Stores of conversations hold the ids and masks of Transformers and TRL, on real tokenizers and templates."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

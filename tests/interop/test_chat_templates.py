@@ -1,7 +1,5 @@
 """Conversations are rendered and masked as Transformers does, by the chat templates of the models that TRL supports."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Exports read, and imports written, by the libraries that the formats belong to, in an environment of their own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

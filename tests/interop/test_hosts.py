@@ -3,8 +3,6 @@
 Needs root, and `ip` of iproute2. Files are shared, as on a cluster.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Datasets in an object store: SeaweedFS, a server on this machine, by the protocols of S3 and of Google's store."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,8 +1,6 @@
 """A Dask cluster whose workers read and write a bucket: each is a process of its own, which sees no staging directory
 where it needs none."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Stores that fail, refuse, dawdle or lie, and commands that are killed."""
 
-from __future__ import annotations
-
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Inputs in a bucket that are larger than what may lie on local disks."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import time

@@ -5,8 +5,6 @@ Resumed, the objects are the files of an undisturbed run in a directory.
 ``python -m tests.interop.test_s3_random RUNS SEED`` runs more of them, with counts.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 import sys

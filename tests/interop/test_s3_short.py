@@ -1,7 +1,5 @@
 """A pipeline at a URL of a real object store, on a local cluster: the short way, which `make test-slow` runs."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.interop.object_store import good, left, put, require_same

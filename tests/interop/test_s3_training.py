@@ -1,7 +1,5 @@
 """Trainers that read a bucket."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

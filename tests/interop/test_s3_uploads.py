@@ -1,7 +1,5 @@
 """Outputs that are uploaded while they are written: room, and runs that are killed half-way."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What the pages say of trainers whose data is read here by their own code, down to the batch for the model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 """What an export becomes on its way through a trainer: whether documents of a row see each other in the model, and
 whether only those tokens train that do in the store."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How values are written, on the command line and in files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any

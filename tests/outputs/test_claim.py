@@ -1,7 +1,5 @@
 """What lies at an output, and whether a run may go on with it: in a directory as in an object store."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tests that need PyTorch, and programs that they run: not looked at where it is not installed."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 

@@ -5,8 +5,6 @@
 Writes the loss of each of its places, and the places. With APART 0 documents of a row see each other.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

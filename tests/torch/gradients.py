@@ -3,8 +3,6 @@
 Usage: gradients.py TRAINER ROWS OUT.pt
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

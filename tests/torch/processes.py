@@ -1,7 +1,5 @@
 """Several processes of a program, as a launcher starts them."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

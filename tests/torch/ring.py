@@ -5,8 +5,6 @@
 Writes the logits of the process's own places, and the places. Alone in its group it reads whole rows.
 """
 
-from __future__ import annotations
-
 import sys
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Documents that see each other are found, by the module that mixes them, and nothing else is."""
 
-from __future__ import annotations
-
 import doctest
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Attention within documents: the three forms agree, and none looks into another document."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.making import Make

@@ -1,7 +1,5 @@
 """A blend through the loader: with workers, on several ranks, stopped, changed and resumed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

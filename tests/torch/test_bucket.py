@@ -1,7 +1,5 @@
 """The loader reads a bucket of a real object store, in worker processes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

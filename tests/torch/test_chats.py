@@ -3,8 +3,6 @@
 With small templates and a small tokenizer; tests/interop/test_chat_masks.py has those of real models.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

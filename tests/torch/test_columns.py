@@ -1,7 +1,5 @@
 """Columns kept of documents, as tensors: the same from workers of any number and kind."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

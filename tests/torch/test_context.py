@@ -1,7 +1,5 @@
 """FlexAttention keeps documents apart where rows are split among processes: examples/train/split_rows.py, on CPUs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A run that stops trains what an uninterrupted one does: in each trainer, at each place, also at ends of passes."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress

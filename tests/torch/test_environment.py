@@ -1,7 +1,5 @@
 """Loaders cost PyTorch and what reading costs: whatever else packtool is installed with can't be imported here."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

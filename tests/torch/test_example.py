@@ -1,7 +1,5 @@
 """The example in examples/train learns from what every strategy packs, alone and on several processes."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

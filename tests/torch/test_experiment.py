@@ -1,7 +1,5 @@
 """The example in examples/experiment: from text to a page, with controls that come out as they must."""
 
-from __future__ import annotations
-
 import csv
 import doctest
 import json

@@ -1,7 +1,5 @@
 """Trainers take as many batches as there are, and ask for no more: each of their epochs is whole, in its own order."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

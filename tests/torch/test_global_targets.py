@@ -1,7 +1,5 @@
 """`global_targets` in every turn is what all ranks together count in their labels, turn by turn."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

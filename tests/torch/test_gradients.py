@@ -1,7 +1,5 @@
 """The gradient of a step is that of the whole batch, in two turns on each of two processes, in every trainer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

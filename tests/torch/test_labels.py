@@ -1,7 +1,5 @@
 """Which labels a batch holds, and what a model that shifts them itself trains on with either kind."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

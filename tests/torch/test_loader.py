@@ -1,7 +1,5 @@
 """The loader in PyTorch: every way to start workers, any number of ranks, stopping and going on."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from itertools import islice

@@ -1,7 +1,5 @@
 """Ranks of one model read the same rows, all others their own: by the names of a device mesh, or not at all."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The pages that need PyTorch run, each in order, in an empty directory."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The classes that `info` names are those that the Transformers of these tests builds anew."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 

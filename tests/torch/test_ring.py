@@ -1,7 +1,5 @@
 """Documents at multiples, split among processes: ring attention over their halves gives the logits of one process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """With `pad_cu_seqlens` boundaries have one shape in every batch of every epoch, or the loader is refused when made."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The place of every kind of loader in a new one, through everything that keeps checkpoints."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable

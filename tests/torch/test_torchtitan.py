@@ -1,7 +1,5 @@
 """The class that examples/train has for torchtitan's main branch; test_recount.py trains with it on two processes."""
 
-from __future__ import annotations
-
 import importlib
 from dataclasses import replace
 from itertools import islice

@@ -1,7 +1,5 @@
 """PackedTrainer: documents apart in the model that it trains, the loaders that it takes, and what it counts."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

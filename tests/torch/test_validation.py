@@ -1,7 +1,5 @@
 """Every validation reads the same rows, in every trainer, whatever the one before it left."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from itertools import islice

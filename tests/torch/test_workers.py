@@ -1,7 +1,5 @@
 """Worker processes of the loader end when the process that trains is killed, and say what is wrong with a file."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
