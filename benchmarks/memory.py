@@ -28,6 +28,8 @@ def commands(store: Path, shuffled: Path) -> dict[str, list[Any]]:
         shuffled: packed and shuffled rows of it, of 128 tokens.
     """
     rows, concat = ["-L", 2048], ["pack", store, "--strategy", "concat"]
+    index_only = ["pack", store, "--strategy", "bfd", *rows, "--index-only"]
+    first_fit = ["pack", store, "--strategy", "first-fit-shuffle", *rows]
     return {
         "bfd": ["pack", store, "--strategy", "bfd", *rows, *WINDOWS],
         "seamless": ["pack", store, "--strategy", "seamless", *rows, *WINDOWS],
@@ -35,8 +37,10 @@ def commands(store: Path, shuffled: Path) -> dict[str, list[Any]]:
         "mixture": [*concat, *rows, "--mix", f"{store.name}=1.3x", "--min-tokens", 10],
         "partial": ["shuffle", store, "--method", "partial", "--batch-size", 512, *rows],
         "one-window": ["pack", store, "--strategy", "bfd", *rows],
-        "index-only": ["pack", store, "--strategy", "bfd", *rows, "--index-only"],
-        "first-fit-shuffle": ["pack", store, "--strategy", "first-fit-shuffle", *rows],
+        "index-only": index_only,
+        "index-only-windows": [*index_only, *WINDOWS],
+        "first-fit-shuffle": first_fit,
+        "first-fit-shuffle-windows": [*first_fit, *WINDOWS],
         "again": ["shuffle", shuffled, "--epoch", 1],
     }
 

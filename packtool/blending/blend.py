@@ -90,7 +90,7 @@ class WrittenStage:
 
     where: str  # file and line, or argument, for messages
     weights: dict[str, Fraction]  # weights by source, or by row length
-    begin: Amount | None  # where the stage begins; None for the start of the run
+    start: Amount | None  # where the stage begins; None for the start of the run
     ramp: Amount | bool  # where a ramp reaches the weights; True for the end of the stage, False for no ramp
     places: dict[str, str]  # where each weight is written, by name, for messages
 
@@ -183,7 +183,7 @@ class Blend:
         plain = []
         for stage in self.stages:
             # As text, which stays the same: states of loaders hold the digest.
-            plain.append([_stable(stage.begin), _stable(stage.ramp), *map(str, sorted(stage.weights.items()))])
+            plain.append([_stable(stage.start), _stable(stage.ramp), *map(str, sorted(stage.weights.items()))])
         return xxhash.xxh3_64_hexdigest(repr(plain).encode())
 
     def samples(self, amount: Amount, sizes: Sizes) -> int:
@@ -220,15 +220,15 @@ class Blend:
         Raises:
             UsageError: as in `samples`; stages out of order; ramps that end before they begin.
         """
-        begins = []
+        starts = []
         for stage in self.stages:
-            if stage.begin is None:
-                begins.append(0)
+            if stage.start is None:
+                starts.append(0)
             else:
-                begins.append(self.samples(stage.begin, sizes))
-        ends = [*begins[1:], sizes.samples]
+                starts.append(self.samples(stage.start, sizes))
+        ends = [*starts[1:], sizes.samples]
         out: list[Stage] = []
-        for stage, first, after in zip(self.stages, begins, ends, strict=False):
+        for stage, first, after in zip(self.stages, starts, ends, strict=False):
             if out and first <= out[-1].first:
                 what = f"begins with sample {first:,}, and the stage before it with {out[-1].first:,}"
                 raise UsageError("bad-option", what, remedy="write stages in their order", where=stage.where)
@@ -362,10 +362,10 @@ class _Reader:
         keys: tuple[Key, ...] = ("stages", number)
         given = self.table(keys, value, ("from", "ramp", "weights"))
         weights = self.weights((*keys, "weights"), given.get("weights"))
-        begin, ramp = None, given.get("ramp", False)
+        start, ramp = None, given.get("ramp", False)
         if "from" in given:
-            begin = self._amount((*keys, "from"), given["from"])
-        begins_with_the_run = begin is None or not begin.number
+            start = self._amount((*keys, "from"), given["from"])
+        begins_with_the_run = start is None or not start.number
         if number == 0 and not begins_with_the_run:
             what = "the first stage does not begin with the run"
             raise self.error("bad-option", keys, what, "leave out its from")
@@ -379,7 +379,7 @@ class _Reader:
                 "bad-option", (*keys, "ramp"), "there is nothing to ramp from", "leave it out in the first stage"
             )
         places = {name: self._place(*keys, "weights", name) for name in weights}
-        return WrittenStage(self._place(*keys), weights, begin, ramp, places)
+        return WrittenStage(self._place(*keys), weights, start, ramp, places)
 
     def weights(self, keys: tuple[Key, ...], value: Any) -> dict[str, Fraction]:
         written = self.mapping(keys, value, "a weight for each source")

@@ -112,12 +112,12 @@ class Dealing:
     def _order(self, block: int) -> tuple[I64, I64]:
         """Return the source of each sample of a block, and the number of its row in that source.
 
-        Row j of the c rows of a source is due where (j + begin) / c of its share of the block have passed, and rows are
-        sorted by that. `begin` is ½ for the first source that has rows in the block, and a golden ratio more for every
+        Row j of the c rows of a source is due where (j + phase) / c of its share of the block have passed, and rows are
+        sorted by that. `phase` is ½ for the first source that has rows in the block, and a golden ratio more for every
         further one:
 
-            a, 3 rows, begin 0.50    due at 0.17  0.50  0.83
-            b, 2 rows, begin 0.12    due at 0.06  0.56              the order is b a a b a
+            a, 3 rows, phase 0.50    due at 0.17  0.50  0.83
+            b, 2 rows, phase 0.12    due at 0.06  0.56              the order is b a a b a
 
         The block is kept, since batch after batch lies in it.
         """
@@ -125,11 +125,11 @@ class Dealing:
             counts = self.given[block + 1] - self.given[block]
             source = np.repeat(np.arange(len(counts)), counts)
             number = np.arange(len(source)) - np.repeat(offsets_of(counts)[:-1], counts)
-            begin = (0.5 + _GOLDEN * (np.cumsum(counts > 0) - 1)) % 1
-            due = (number + begin[source]) / counts[source]
+            phase = (0.5 + _GOLDEN * (np.cumsum(counts > 0) - 1)) % 1
+            due = (number + phase[source]) / counts[source]
             first, last = self.ends[block : block + 2].tolist()
             piece = self._pieces[bisect_right(self._firsts, first) - 1]
-            if (piece.begin != piece.end).any():
+            if (piece.start != piece.end).any():
                 due = _on_a_ramp(due, piece.at(first)[source], piece.at(last)[source])
             order = np.argsort(due, kind="stable")
             self._last = block, source[order], (number + self.given[block][source])[order]
@@ -144,32 +144,32 @@ def _bounds(pieces: Sequence[Piece], first: int, samples: int) -> I64:
     multiples = np.arange(first // BLOCK + 1, -(-samples // BLOCK)) * BLOCK
     bounds = [first, samples]
     for piece in pieces:
-        begin = math.ceil(piece.first)  # a piece may begin between two samples
-        if first < begin < samples:
-            bounds.append(begin)
+        start = math.ceil(piece.first)  # a piece may begin between two samples
+        if first < start < samples:
+            bounds.append(start)
     return distinct(np.append(bounds, multiples).astype(np.int64))
 
 
-def _on_a_ramp(due: Shares, begin: Shares, end: Shares) -> Shares:
+def _on_a_ramp(due: Shares, start: Shares, end: Shares) -> Shares:
     """Return the places in a block, from 0 to 1, at which parts of a source's rows have passed, on a ramp.
 
-    A share that goes from `begin` to `end` in a straight line has given the part `due` of its rows at the place x with
-    begin x + (end - begin) x² / 2 = due (begin + end) / 2. The root is written so that it also holds for begin = end.
+    A share that goes from `start` to `end` in a straight line has given the part `due` of its rows at the place x with
+    start x + (end - start) x² / 2 = due (start + end) / 2. The root is written so that it also holds for start = end.
 
     Args:
         due: parts of the source's rows, from 0 to 1.
-        begin, end: the share of the source at the start and at the end of the block.
+        start, end: the share of the source at the start and at the end of the block.
 
     >>> _on_a_ramp(np.array([0.25, 0.25]), np.array([1.0, 0.0]), np.array([1.0, 2.0])).tolist()
     [0.25, 0.5]
     """
-    below = begin + np.sqrt(begin * begin + due * (end * end - begin * begin))
-    return np.where(below > 0, due * (begin + end) / np.where(below > 0, below, 1), due)
+    below = start + np.sqrt(start * start + due * (end * end - start * start))
+    return np.where(below > 0, due * (start + end) / np.where(below > 0, below, 1), due)
 
 
 def _targets(pieces: Sequence[Piece], ends: I64) -> Iterator[npt.NDArray[Any]]:
     """Yield, for the end of each block, the integrals of the sources' shares up to there: (sources)."""
-    begun = np.zeros(len(pieces[0].begin))  # the integrals up to the start of the piece
+    begun = np.zeros(len(pieces[0].start))  # the integrals up to the start of the piece
     for piece in pieces:
         first, last = np.searchsorted(ends, [piece.first, piece.last], side="right").tolist()
         for block in range(first, last, _AT_ONCE):

@@ -52,14 +52,14 @@ class Piece:
 
     first: float  # where the piece begins: a source may stop between two samples, so this is no integer
     last: float  # where it ends
-    begin: Shares  # the shares at `first`
+    start: Shares  # the shares at `first`
     end: Shares  # the shares at `last`
 
     def at(self, place: float) -> Shares:
         """Return the shares at a place of this piece."""
         if place >= self.last:
             return self.end
-        return self.begin + (place - self.first) / (self.last - self.first) * (self.end - self.begin)
+        return self.start + (place - self.first) / (self.last - self.first) * (self.end - self.start)
 
     def until(self, place: float) -> Piece:
         """Return the part of the piece before a place."""
@@ -68,8 +68,8 @@ class Piece:
     def rows(self, places: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Integrate the shares from `first` to some places: (places, sources)."""
         inside = (np.clip(places, self.first, self.last) - self.first)[:, None]
-        bend = (self.end - self.begin) / (2 * (self.last - self.first))
-        whole: npt.NDArray[np.float64] = inside * self.begin + inside * inside * bend
+        bend = (self.end - self.start) / (2 * (self.last - self.first))
+        whole: npt.NDArray[np.float64] = inside * self.start + inside * inside * bend
         return whole
 
 
@@ -83,11 +83,11 @@ class _Line:
 
     first: Fraction
     last: Fraction
-    begin: Exact
+    start: Exact
     end: Exact
 
     def _at(self, place: Fraction) -> Exact:
-        shares: Exact = self.begin + (place - self.first) / (self.last - self.first) * (self.end - self.begin)
+        shares: Exact = self.start + (place - self.first) / (self.last - self.first) * (self.end - self.start)
         return shares
 
     def until(self, place: Fraction) -> _Line:
@@ -96,17 +96,17 @@ class _Line:
 
     def since(self, place: Fraction) -> _Line:
         """Return the part of the line from a place on."""
-        return replace(self, first=place, begin=self._at(place))
+        return replace(self, first=place, start=self._at(place))
 
     def rows(self) -> Exact:
         """Integrate the shares over the line: (sources)."""
-        whole: Exact = (self.last - self.first) * (self.begin + self.end) / 2
+        whole: Exact = (self.last - self.first) * (self.start + self.end) / 2
         return whole
 
     def rounded(self) -> Piece:
         """Return the line in floating-point numbers, with which NumPy integrates many samples at once."""
-        begin, end = self.begin.astype(np.float64), self.end.astype(np.float64)
-        return Piece(float(self.first), float(self.last), begin, end)
+        start, end = self.start.astype(np.float64), self.end.astype(np.float64)
+        return Piece(float(self.first), float(self.last), start, end)
 
 
 @dataclass(frozen=True)
@@ -238,30 +238,30 @@ def _without(line: _Line, going: npt.NDArray[np.bool_], instead: Exact) -> _Line
         going: whether each source still has rows.
         instead: weights of the sources, for a line on which all sources with a share have stopped.
     """
-    begin, end = line.begin * going, line.end * going
-    if not begin.any() and not end.any():
-        begin = end = instead * going
-    if not begin.any():  # a ramp whose first weights are of sources that have stopped
-        begin = end
+    start, end = line.start * going, line.end * going
+    if not start.any() and not end.any():
+        start = end = instead * going
+    if not start.any():  # a ramp whose first weights are of sources that have stopped
+        start = end
     if not end.any():  # a ramp whose last weights are of sources that have stopped
-        end = begin
-    if not begin.any():
+        end = start
+    if not start.any():
         raise Exhausted(line.first)
-    return replace(line, begin=begin / begin.sum(), end=end / end.sum())
+    return replace(line, start=start / start.sum(), end=end / end.sum())
 
 
 def _reaches(line: _Line, source: int, rows: Fraction | float) -> Fraction | None:
     """Return where on a line a source reaches this many rows; None if it does not, or if it has stopped already."""
     if rows <= _CLOSE or line.rows()[source] < rows - _CLOSE:
         return None
-    begin: Fraction = line.begin[source]
+    start: Fraction = line.start[source]
     end: Fraction = line.end[source]
-    if begin == end:
-        return min(line.first + Fraction(rows) / begin, line.last)
-    # The root of begin x + bend x² = rows, in the form that also holds where the line is nearly flat.
-    bend = float((end - begin) / (2 * (line.last - line.first)))
-    root = math.sqrt(max(0.0, float(begin) ** 2 + 4 * bend * float(rows)))
-    return min(line.first + Fraction(2 * float(rows) / (float(begin) + root)), line.last)
+    if start == end:
+        return min(line.first + Fraction(rows) / start, line.last)
+    # The root of start x + bend x² = rows, in the form that also holds where the line is nearly flat.
+    bend = float((end - start) / (2 * (line.last - line.first)))
+    root = math.sqrt(max(0.0, float(start) ** 2 + 4 * bend * float(rows)))
+    return min(line.first + Fraction(2 * float(rows) / (float(start) + root)), line.last)
 
 
 def past_of(pieces: Sequence[Piece], names: Sequence[str], sample: int) -> list[tuple[str, str, dict[str, list[str]]]]:
@@ -274,7 +274,7 @@ def past_of(pieces: Sequence[Piece], names: Sequence[str], sample: int) -> list[
     for piece in pieces:
         if piece.first < sample:
             part = piece.until(min(sample, piece.last))
-            shares = zip(names, part.begin, part.end, strict=True)
-            known = {name: [f"{begin:.9g}", f"{end:.9g}"] for name, begin, end in shares if begin or end}
-            past.append((f"{part.first:.14g}", f"{part.last:.14g}", known))
+            shares = zip(names, part.start, part.end, strict=True)
+            shares_by_name = {name: [f"{start:.9g}", f"{end:.9g}"] for name, start, end in shares if start or end}
+            past.append((f"{part.first:.14g}", f"{part.last:.14g}", shares_by_name))
     return past

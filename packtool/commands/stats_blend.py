@@ -122,7 +122,7 @@ def _stops_at(schedule: Schedule, number: int, taken: int) -> int | None:
     name = schedule.names[number]
     if name not in schedule.stops or taken != schedule.limits[name]:
         return None
-    end = max((piece.last for piece in schedule.pieces if piece.begin[number] or piece.end[number]), default=0)
+    end = max((piece.last for piece in schedule.pieces if piece.start[number] or piece.end[number]), default=0)
     if end >= schedule.samples:
         return None
     return math.ceil(end)
@@ -139,7 +139,7 @@ def _stages(schedule: Schedule, dealing: Dealing, epochs: Mapping[str, int], len
         for number, name in enumerate(schedule.names):
             share = StageShare(
                 name=name,
-                begin=float(inside[0].begin[number]),
+                begin=float(inside[0].start[number]),
                 end=float(inside[-1].end[number]),
                 samples=taken[number],
                 tokens=taken[number] * length,
@@ -156,7 +156,7 @@ def _corners(schedule: Schedule) -> list[WeightPoint]:
     points: list[WeightPoint] = []
     before = None
     for piece in schedule.pieces:
-        for place, shares in ((piece.first, piece.begin), (piece.last, piece.end)):
+        for place, shares in ((piece.first, piece.start), (piece.last, piece.end)):
             if before is None or before[0] != place or (before[1] != shares).any():
                 points.append(WeightPoint(sample=math.ceil(place), shares=shares.tolist()))
             before = place, shares

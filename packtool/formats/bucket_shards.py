@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from packtool.errors import DataError
 from packtool.formats.names import OFFSET
-from packtool.formats.on_demand import held, open_arrays, slice_reader
+from packtool.formats.on_demand import open_arrays, open_now, slice_reader
 from packtool.formats.schema import Bucket
 from packtool.formats.unchanged import Unchanged
 from packtool.places.npy import FileEntry
@@ -53,10 +53,10 @@ class BucketShards:
         """Yield (shard, first, last row in it) of the shards that rows ``first:last`` touch."""
         number = int(np.searchsorted(self.first_rows, first, side="right")) - 1
         while first < last:
-            begin, end = int(self.first_rows[number]), int(self.first_rows[number + 1])
+            start, end = int(self.first_rows[number]), int(self.first_rows[number + 1])
             stop = min(last, end)
             if stop > first:
-                yield number, first - begin, stop - begin
+                yield number, first - start, stop - start
             first, number = stop, number + 1
 
     def by_shard(self, rows: I64) -> tuple[I64, list[tuple[int, I64, slice]]]:
@@ -149,7 +149,7 @@ class StoredColumn:
 
     def release(self) -> None:
         """Give back the memory that maps the rows read so far."""
-        release(held(self.arrays))
+        release(open_now(self.arrays))
 
 
 def _require_atoms(starts: npt.NDArray[np.int64], rows: int, where: str) -> None:

@@ -99,15 +99,15 @@ class KeptColumns:
             DataError: no such document, or a value that is no place in the list of names.
         """
         column = self.values(name)
-        known = documents >= 0
-        wanted = documents[known]
-        if len(wanted) and int(wanted.max()) >= len(column):
-            what = f"its rows name document {int(wanted.max())}, but column {name} has {len(column)} values"
+        is_document = documents >= 0
+        numbers = documents[is_document]
+        if len(numbers) and int(numbers.max()) >= len(column):
+            what = f"its rows name document {int(numbers.max())}, but column {name} has {len(column)} values"
             raise DataError("bad-segments", what, remedy=DATASET_AGAIN, where=str(self._place))
-        values = np.take(column, wanted)
+        values = np.take(column, numbers)
         self.require_listed(name, values)
         out = np.full(len(documents), absent(column.dtype), column.dtype)
-        out[known] = values
+        out[is_document] = values
         return out
 
     def require_listed(self, name: str, values: npt.NDArray[Any]) -> None:

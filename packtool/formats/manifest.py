@@ -100,7 +100,7 @@ def unsealed(raw: bytes) -> bytes:
 
 def described(kind: type[Manifest]) -> str:
     """Describe a directory with a manifest of this type in a few words."""
-    return next(known.described for known in _FORMATS.values() if known.kind is kind)
+    return next(entry.described for entry in _FORMATS.values() if entry.kind is kind)
 
 
 def write(place: Typed, manifest: Manifest) -> bool:
@@ -278,12 +278,12 @@ def _unfit_options(manifest: Manifest) -> str:
     """Say which option of a manifest no command can have recorded; "" if none."""
     if isinstance(manifest, StoreManifest):
         return unfit(manifest.options, ["tokenize"])
-    found = ""
+    problem = ""
     if isinstance(manifest, PackedManifest):
-        found = unfit(manifest.options, ["shuffle", "pack"])
+        problem = unfit(manifest.options, ["shuffle", "pack"])
     if isinstance(manifest.choice, Choice):
-        found = found or unfit(manifest.choice.options, ["pack"]) or _unfit_choice(manifest.choice.options)
-    return found
+        problem = problem or unfit(manifest.choice.options, ["pack"]) or _unfit_choice(manifest.choice.options)
+    return problem
 
 
 class _Settled(msgspec.Struct):

@@ -82,14 +82,14 @@ class OnDemand(Sequence[_Content]):
             return [self[index] for index in number]
         if number in self._made:  # the number counted from the end
             return self._made[number]
-        made = self._make(number)
+        content = self._make(number)
         if self.keep != 0:
-            self._made[number] = made
+            self._made[number] = content
             self._budget.keep(self, number)
             while self.keep is not None and len(self._made) > self.keep:
                 with suppress(RuntimeError, StopIteration):  # another thread makes room, too
                     self.drop(next(iter(self._made)))
-        return made
+        return content
 
     def drop(self, number: int) -> None:
         """Keep an object no more: it is made again when it is needed."""
@@ -174,7 +174,7 @@ def sizes_of(arrays: Sequence[Any]) -> Sequence[int]:
     return list(map(len, arrays))
 
 
-def held(arrays: Sequence[_Content]) -> Sequence[_Content]:
+def open_now(arrays: Sequence[_Content]) -> Sequence[_Content]:
     """Return the arrays of `open_all` that are open now."""
     if isinstance(arrays, OnDemand):
         return arrays.made()

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from packtool.errors import DataError, UsageError
 from packtool.formats.bucket_shards import BucketShards
 from packtool.formats.names import OFFSET, SEGMENT
-from packtool.formats.on_demand import held, open_all
+from packtool.formats.on_demand import open_all, open_now
 from packtool.places.place import DATASET_AGAIN, Place
 from packtool.planning.plan import I64, INSERTED_EOS, Ints, Segments, offsets_of, ranges
 from packtool.support.mapped import release
@@ -129,7 +129,7 @@ class SegmentTables:
 
     def release(self) -> None:
         """Give back the memory that maps the segments read so far."""
-        for tables in held(self._tables or ()):
+        for tables in open_now(self._tables or ()):
             release(tables)
 
     def _opened(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -216,8 +216,8 @@ def require_segments(
         inside = end <= lengths[document]  # as in most shards: no padding, and nothing inserted
     else:
         if lengths is not None:
-            held = inside & real
-            inside[held] = end[held] <= lengths[document[held]]
+            in_documents = inside & real
+            inside[in_documents] = end[in_documents] <= lengths[document[in_documents]]
         inside &= (document != INSERTED_EOS) | (length == 1)
     if not inside.all():
         row = int(np.searchsorted(offsets, np.flatnonzero(~inside)[0], side="right")) - 1

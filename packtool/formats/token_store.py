@@ -22,7 +22,7 @@ from packtool.formats import manifest as manifests
 from packtool.formats.files import NpyWriter, write_array, write_listed
 from packtool.formats.known import known_by, require_alike
 from packtool.formats.names import LOSS, OFFSET, ORIGIN, shard_file, token_dtype
-from packtool.formats.on_demand import held, joined_contents, open_arrays
+from packtool.formats.on_demand import joined_contents, open_arrays, open_now
 from packtool.formats.schema import InputEntry, OtherFile, StoreManifest, TokenShard
 from packtool.places.npy import FileEntry
 from packtool.places.place import DATASET_AGAIN, MappedFile, Place
@@ -329,17 +329,17 @@ class TokenStore:
         """Raise a DataError where a token's loss is neither 0 nor 1, or others train than the manifest counts."""
         if self.loss is None:
             return
-        trained, said = 0, self.manifest.counts["trained_tokens"]
+        trained, expected = 0, self.manifest.counts["trained_tokens"]
         for shard, loss in zip(self.manifest.shards, self.loss, strict=True):
             assert shard.loss is not None
             trained += count_trained(loss, self.place.where(shard.loss.name))
-        if trained != said:
-            what = f"{trained} tokens train, but the manifest says {said}"
+        if trained != expected:
+            what = f"{trained} tokens train, but the manifest says {expected}"
             raise DataError("wrong-count", what, remedy=DATASET_AGAIN, where=str(self.place))
 
     def release(self) -> None:
         """Give back the memory that maps the tokens, offsets and loss read so far."""
-        release([*held(self.shards), *held(self.offsets), *held(self.loss or ())])
+        release([*open_now(self.shards), *open_now(self.offsets), *open_now(self.loss or ())])
 
     def document(self, number: int) -> np.ndarray[Any, Any]:
         """Return the tokens of one document, EOS last."""

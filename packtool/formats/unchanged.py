@@ -38,10 +38,10 @@ class Unchanged:
     @classmethod
     def of(cls, place: Place) -> Unchanged:
         """Return the dataset that lies in a place now."""
-        seen = place.stamp(MANIFEST)
-        made = cls(place, _digest(place))
-        made._seen = seen
-        return made
+        stamp = place.stamp(MANIFEST)
+        unchanged = cls(place, _digest(place))
+        unchanged._seen = stamp
+        return unchanged
 
     def __reduce__(self) -> tuple[type[Unchanged], tuple[Place, str]]:
         return Unchanged, (self._place, self._digest)
@@ -64,15 +64,16 @@ class Unchanged:
             return open_it()
 
     def _require(self) -> None:
-        seen = self._place.stamp(MANIFEST)
-        if seen is not None and seen == self._seen:  # or a manifest of a million shards would be read for each of them
+        stamp = self._place.stamp(MANIFEST)
+        # Or a manifest of a million shards would be read for each of them.
+        if stamp is not None and stamp == self._seen:
             return
         digest = _digest(self._place)
         if digest != self._digest:
             what = "changed since it was opened: its manifest is " + ("another" if digest else "gone")
             remedy = "run the command again, or open it anew; a checkpoint needs the dataset that its run began with"
             raise DataError("dataset-changed", what, remedy=remedy, where=str(self._place))
-        self._seen = seen
+        self._seen = stamp
 
 
 def _digest(place: Place) -> str:

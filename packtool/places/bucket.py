@@ -241,17 +241,17 @@ def _obstore_errors() -> Iterator[None]:
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
         raise DeniedError(reason(error)) from None
     except exceptions.BaseError as error:
-        said = reason(error)
-        raise (DeniedError if _denies(said) else FailedError)(said) from None
+        text = reason(error)
+        raise (DeniedError if _denies(text) else FailedError)(text) from None
 
 
-def _denies(said: str) -> bool:
+def _denies(text: str) -> bool:
     """Return whether a store refused a request, for which the library has an exception only in part of the cases.
 
     >>> _denies("403 Forbidden"), _denies("400 Bad Request, ExpiredToken"), _denies("400 Bad Request, BadDigest")
     (True, True, False)
     """
-    return said.startswith(("401 ", "403 ")) or said.rpartition(", ")[2] in _REFUSALS
+    return text.startswith(("401 ", "403 ")) or text.rpartition(", ")[2] in _REFUSALS
 
 
 def reason(error: BaseException) -> str:
@@ -260,9 +260,9 @@ def reason(error: BaseException) -> str:
     >>> reason(OSError("Error performing GET http://h/b/k in 1ms - HTTP error: error sending request\\nDebug source"))
     'HTTP error: error sending request'
     """
-    said = str(error) or type(error).__name__
-    text = said.splitlines()[0].partition(": <")[0].rpartition(" - ")[2]
-    code = said.partition("<Code>")[2].partition("</Code>")[0]
+    whole = str(error) or type(error).__name__
+    text = whole.splitlines()[0].partition(": <")[0].rpartition(" - ")[2]
+    code = whole.partition("<Code>")[2].partition("</Code>")[0]
     text = text.removeprefix("Server returned non-2xx status code: ").rstrip(":. ")
     return f"{text}, {code}" if code else text
 
@@ -347,7 +347,7 @@ def _hub_errors() -> Iterator[None]:
     except FileNotFoundError:
         raise
     except Exception as error:
-        said = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
+        text = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
         status = error.response.status_code if isinstance(error, HfHubHTTPError) else 0
         kinds = {401: DeniedError, 403: DeniedError, 404: FileNotFoundError}
-        raise kinds.get(status, FailedError)(said) from None
+        raise kinds.get(status, FailedError)(text) from None

@@ -135,15 +135,15 @@ class StorePlace(Place):
     def create(self, name: str, data: bytes, replaces: bytes | None = None) -> bool:
         key = self._key(name)
         try:
-            made = self._tried(lambda: self._ask(lambda bucket: bucket.create(key, data, replaces), name))
+            is_new = self._tried(lambda: self._ask(lambda bucket: bucket.create(key, data, replaces), name))
             there = self.read(name)
         except FileNotFoundError:
             return False  # its owner has removed it
-        if made and there != data:
+        if is_new and there != data:
             self.write(name, data)  # changed on its way
         # A request whose answer was lost is sent again, and then refused, since its file is there: by its contents, of
         # which every caller has its own, it is ours all the same. Of two callers only one finds its contents there.
-        return made or there == data
+        return is_new or there == data
 
     def put(self, name: str, file: Path, xxh3_128: str, *, durable: bool = True) -> None:
         del durable
@@ -171,8 +171,8 @@ class StorePlace(Place):
         """Upload blocks, with retries, and read them back where the store does not confirm their checksum."""
 
         def send() -> None:
-            said = self._ask(lambda bucket: bucket.put(self._key(name), blocks(), size), name)
-            if not said and (self.size(name) != size or self.digest(name) != xxh3_128):
+            is_confirmed = self._ask(lambda bucket: bucket.put(self._key(name), blocks(), size), name)
+            if not is_confirmed and (self.size(name) != size or self.digest(name) != xxh3_128):
                 what = "differs in the store from what was sent"
                 remedy = "check the network, then run the command again"
                 raise DataError("store-unreachable", what, remedy=remedy, where=self.where(name))
@@ -285,9 +285,9 @@ class RangedArray:
         """Group the same items in another way; -1 stands for the length that follows."""
         full = list(shape)
         if -1 in shape:
-            known = -int(np.prod(shape, dtype=np.int64))
+            product = -int(np.prod(shape, dtype=np.int64))
             total = int(np.prod(self.shape, dtype=np.int64))
-            full[shape.index(-1)] = total // known if known else 0
+            full[shape.index(-1)] = total // product if product else 0
         return RangedArray(self._place, self._name, self.dtype, tuple(full))
 
 
@@ -334,10 +334,10 @@ def _bucket(scheme: str, name: str, settings: frozenset[tuple[str, str]]) -> Obj
     except Exception as error:
         if scheme not in KNOWN:
             raise _unknown(scheme, name) from None
-        said = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
+        text = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
         raise DataError(
             "no-such-store",
-            f"can't open this object store ({said})",
+            f"can't open this object store ({text})",
             remedy="check the URL, the credentials and the network",
             where=f"{scheme}://{name}",
         ) from None

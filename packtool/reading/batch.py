@@ -207,12 +207,12 @@ def make_batch(
             batch["loss_mask"][:] = targets != IGNORED
     if not SEQUENCES.isdisjoint(fields):
         _attend(batch, tokens.shape, length, segments if documents else None, fields)
-    asked = columns_in(fields)
-    if asked:
+    column_names = columns_in(fields)
+    if column_names:
         if segments is None or not documents:
-            raise _one_sequence(asked[0])
+            raise _one_sequence(column_names[0])
         pieces = _pieces(segments, tokens.shape[1], length, fields)
-        for name in asked:
+        for name in column_names:
             batch[PREFIX + name] = columns[name][pieces]
     if pad_cu_seqlens is not None:
         _make_room(batch, pad_cu_seqlens, len(tokens), fields)
@@ -239,8 +239,8 @@ def _trimmed(
 ) -> tuple[npt.NDArray[Any], Segments, npt.NDArray[Any] | None, Mapping[str, Values]]:
     """Leave out the places at the end that are padding in every row."""
     width = longest(segments, tokens.shape[1])
-    begin = offsets_of(segments.length)[:-1] % tokens.shape[1]
-    length = np.minimum(begin + segments.length, width) - begin
+    start = offsets_of(segments.length)[:-1] % tokens.shape[1]
+    length = np.minimum(start + segments.length, width) - start
     kept = length > 0
     segments = replace(segments, length=length).where(kept)
     if loss is not None:
@@ -255,13 +255,13 @@ def check_options(options: Mapping[str, Any], *functions: Callable[..., Any]) ->
     Traceback (most recent call last):
     packtool.errors.UsageError: label: no such option. Did you mean labels?
     """
-    known: list[str] = []
+    keywords: list[str] = []
     for function in functions:
         parameters = inspect.signature(function).parameters.values()
-        known += [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+        keywords += [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     for name in options:
-        if name not in known:
-            raise UsageError("bad-option", "no such option", remedy=suggest(name, known), where=name)
+        if name not in keywords:
+            raise UsageError("bad-option", "no such option", remedy=suggest(name, keywords), where=name)
 
 
 def _require(labels: str, fields: Collection[str], columns: Collection[str], *, extra_token: bool, trim: bool) -> None:
@@ -358,15 +358,15 @@ def _predict_across_padding(targets: I64, segments: Segments, ahead: bool) -> No
     if not len(after):
         return
     padding = after - 1
-    begins = offsets_of(segments.length)
+    starts = offsets_of(segments.length)
     # The target moves: if it is ahead, from the last place of the padding to the place before its first; otherwise from
     # the token's own place to the first place of the padding, whose label the token before the padding predicts.
-    places = begins[after] - ahead
+    places = starts[after] - ahead
     # Padding that begins a row has no token before it: then nothing predicts the first token after it.
     predicted = has_before[padding]
     moved = targets[places[predicted]]
     targets[places] = IGNORED
-    targets[begins[padding[predicted]] - ahead] = moved
+    targets[starts[padding[predicted]] - ahead] = moved
 
 
 def _make_room(batch: dict[str, Any], documents: int, rows: int, fields: Collection[str]) -> None:
@@ -485,10 +485,10 @@ def _space(types: Mapping[str, npt.DTypeLike], shape: tuple[int, int]) -> dict[s
     """
     items = shape[0] * shape[1]
     sizes = {name: np.dtype(kind).itemsize * items for name, kind in types.items()}
-    memory, begin, out = np.empty(sum(sizes.values()), np.uint8), 0, {}
+    memory, start, out = np.empty(sum(sizes.values()), np.uint8), 0, {}
     for name in sorted(sizes, key=lambda name: -sizes[name]):
-        out[name] = memory[begin : begin + sizes[name]].view(types[name]).reshape(shape)
-        begin += sizes[name]
+        out[name] = memory[start : start + sizes[name]].view(types[name]).reshape(shape)
+        start += sizes[name]
     return {name: out[name] for name in types}
 
 

@@ -46,7 +46,7 @@ class GlobalBatches:
 
     Attributes:
         even: without `drop_last`, make all batches of a pass as equal as possible, rather than the last one small.
-        position: behind the last global batch, the same on every rank.
+        position: behind the last global batch, the same on every rank; it can be reset, and skip samples.
         sharing: what this rank gets of a global batch.
     """
 
@@ -143,17 +143,9 @@ class GlobalBatches:
         _require(not self._read, what, "make the loader anew, or give it rank and world_size", "rank")
         self.sharing = self._able(replace(now, rank=rank, world_size=world_size))
 
-    def reset(self) -> None:
-        """Begin with the first sample again."""
-        self.position.reset()
-
     def set_epoch(self, number: int) -> None:
-        """Have the pass of this number in the next loop, as `Loader.set_epoch` does; raises what that raises."""
+        """Have the pass of this number in the next loop, by the name that trainers look for on a sampler."""
         self.position.set_epoch(number)
-
-    def skip(self, samples: int) -> None:
-        """Skip the next samples, as `Loader.skip` does; raises what that raises."""
-        self.position.skip(samples)
 
     def begin(self) -> Iterator[MicroBatch]:
         """Begin the rest of this pass, or the next pass if nothing is left. Every rank has as many micro-batches.
@@ -285,13 +277,13 @@ class GlobalBatches:
             return []
         addresses = self.stream.addresses(bounds[0][0], bounds[-1][1])
         batches = []
-        begin = 0
+        start = 0
         for first, last, rows in bounds:
-            length = int(addresses[begin, LENGTH])
-            batch = GlobalBatch(first, last, length, addresses[begin : begin + rows])
+            length = int(addresses[start, LENGTH])
+            batch = GlobalBatch(first, last, length, addresses[start : start + rows])
             self._require_even(batch)
             batches.append(batch)
-            begin += rows
+            start += rows
         return batches
 
     def _require_even(self, batch: GlobalBatch) -> None:

@@ -34,18 +34,18 @@ def columns_in(fields: Iterable[str]) -> list[str]:
     return [field.removeprefix(PREFIX) for field in fields if field.startswith(PREFIX)]
 
 
-def require_columns(fields: Iterable[str], known: Collection[str]) -> None:
+def require_columns(fields: Iterable[str], existing: Collection[str]) -> None:
     """Refuse unknown columns among the fields of a batch.
 
     Raises:
-        UsageError: with the first unknown column, and the known columns.
+        UsageError: with the first unknown column, and the existing columns.
     """
     for name in columns_in(fields):
-        if name in known:
+        if name in existing:
             continue
-        if known:
-            what = f"there is no column {name!r}; there are {', '.join(known)}"
-            remedy = suggest(name, list(known))
+        if existing:
+            what = f"there is no column {name!r}; there are {', '.join(existing)}"
+            remedy = suggest(name, list(existing))
         else:
             what, remedy = f"there is no column {name!r}", f"pack again with --keep={name or 'FIELD'}"
         raise UsageError("unknown-column", what, remedy=remedy, where="fields")

@@ -236,7 +236,7 @@ class _OpenedDataset:
         ahead = numbers[here] + self.lanes
         tokens, segments = rows.with_segments(ahead)
         loss = rows.loss(ahead, segments)
-        # A lane was rotated, so its end is followed by its begin: there a piece from the middle of a document follows
+        # A lane was rotated, so its end is followed by its start: there a piece from the middle of a document follows
         # something else. As inside a row, its first token is no target.
         trains = _goes_on(rows.segments_of(numbers[here]), segments)
         if options.get("train_across_documents", True):
@@ -271,7 +271,8 @@ class _OpenedDataset:
             if not is_whole(value) or not 0 <= value < 1 << bits:
                 remedy = f"give a whole number from 0 to {(1 << bits) - 1}"
                 raise UsageError("bad-option", f"{value!r} is out of range", remedy=remedy, where=where)
-        return cast("Self", open_recipe(replace(self.recipe, epoch=Epoch(int(number), int(seed), options))))
+        epoch = Epoch(int(number), replace(options, seed=int(seed)))
+        return cast("Self", open_recipe(replace(self.recipe, epoch=epoch)))
 
     def _suffix(self) -> str:
         recipe = self.recipe

@@ -69,7 +69,7 @@ class Source:
         self._options = options.of(manifest)
         self._begins = [0]  # first items of epochs that are packed anew, as far as they have been counted
         self._costs = RowCosts(self.recipe, manifest.multiple, cache)
-        first = self._in_order(dataset, 0)
+        first = self._open_epoch(dataset, 0)
         self._first = first.recipe.epoch  # the order of the first epoch; None if epochs are read as stored
         self._opened: tuple[int, Dataset | BucketDataset] | None = (0, first)
         self.items = len(first)
@@ -108,10 +108,10 @@ class Source:
         """
         if self._opened is None or self._opened[0] != number:
             self._opened = None  # the order of an epoch takes memory: free it before the next one is made
-            self._opened = number, self._in_order(open_recipe(self.recipe), number)
+            self._opened = number, self._open_epoch(open_recipe(self.recipe), number)
         return self._opened[1]
 
-    def _in_order(self, dataset: Dataset | BucketDataset, number: int) -> Dataset | BucketDataset:
+    def _open_epoch(self, dataset: Dataset | BucketDataset, number: int) -> Dataset | BucketDataset:
         """Return a dataset in the order of an epoch, given the dataset in stored order."""
         if self._shuffle:
             return dataset.in_epoch(number, self._options)

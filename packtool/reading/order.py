@@ -215,7 +215,7 @@ class BlendOrder:
         Raises:
             UsageError: the sources of this blend have too few rows for the rest of the run.
         """
-        if base is not None or not self.gone:  # sources without a path can't be dealt from the begin
+        if base is not None or not self.gone:  # sources without a path can't be dealt from the start
             given = self._dealing_of(added, base).before(now.sample).tolist()
             if given == [now.rows.get(name, 0) for name in self._written.names]:
                 self._deal(added, base)
@@ -226,7 +226,7 @@ class BlendOrder:
         """Deal with these stages added; change nothing if that fails.
 
         Args:
-            base: where dealing begins; None for the begin of the run.
+            base: where dealing begins; None for the start of the run.
         """
         check_limits(self.blend, self.scheduled(added), self._extents)
         self._dealing = self._dealing_of(added, base)

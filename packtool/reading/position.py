@@ -37,7 +37,7 @@ class Position:
         self._fewest = fewest
         self._run = run
         # What was asked for since the last loop began.
-        self._named = False  # a pass was named: the next loop has what is left of it, even nothing
+        self._epoch_set = False  # an epoch was set: the next loop has what is left of it, even nothing
         self._loaded = False  # a state was loaded, or samples were skipped: a pass without this place can't be named
         self._empty = 0  # loops without a batch, one after another
         self.samples = self.number = self.started = self.ahead = self.generation = 0
@@ -65,7 +65,7 @@ class Position:
         """
         self.samples, self.number = self._next()
         self.started = self.samples
-        self._named = self._loaded = False
+        self._epoch_set = self._loaded = False
         self.generation += 1
         self._count_empty_loops()
         return self.samples, self.end
@@ -116,7 +116,7 @@ class Position:
         self.resume(first + samples)
 
     def set_epoch(self, number: int) -> None:
-        """Have the pass of this number in the next loop: from its begin, or what a loaded state leaves of it.
+        """Have the pass of this number in the next loop: from its start, or what a loaded state leaves of it.
 
         Raises:
             UsageError: not a number of a pass; a loaded state lies in the middle of another pass.
@@ -124,22 +124,22 @@ class Position:
         _require_number(number, "epoch")
         first, last = self._order.bounds(number)
         if self._loaded and first < self.samples <= last:
-            self._named = True
+            self._epoch_set = True
             return
         if not self._order.endless and number > 0 and self.finished:
             return  # samples at the end of a blend that fill no batch stay: a run that is made longer begins with them
         if self._loaded:
             self._require_leaving(number, first, last)
         self._move(first, number)
-        self._named = True
+        self._epoch_set = True
 
     def _require_leaving(self, number: int, first: int, last: int) -> None:
         """Refuse to leave the position of a loaded state for a pass, unless it is at an end and the pass begins."""
         # At 0 nothing is trained yet, so any pass may begin.
-        begins = self.samples in (0, first)
+        at_start = self.samples in (0, first)
         # Samples at the end of a pass that fill no batch are never consumed: so a pass may be over before its end.
         follows = self.finished and number == self.number + 1
-        if begins or follows:
+        if at_start or follows:
             return
         what = f"samples {first:,} to {last:,}, but the state that was loaded is at {self.samples:,}"
         remedy = f"set epoch {self.number}, where it lies, or call reset before to give it up"
@@ -147,7 +147,7 @@ class Position:
 
     def _next(self) -> tuple[int, int]:
         """Return the sample and the number of the pass with which the next loop begins."""
-        if self._named or not self.finished or not self._order.endless:
+        if self._epoch_set or not self.finished or not self._order.endless:
             return self.samples, self.number
         number = self.number + 1
         first, _ = self._order.bounds(number)
@@ -158,7 +158,7 @@ class Position:
         self.generation += 1
         self.samples = self.started = self.ahead = samples
         self.number = number
-        self._named = self._loaded = False
+        self._epoch_set = self._loaded = False
 
     def _count_empty_loops(self) -> None:
         """Warn once that a run has ended; stop a trainer that begins one empty loop after another."""

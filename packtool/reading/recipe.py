@@ -83,8 +83,12 @@ class Epoch:
     """An order that is computed as ``packtool shuffle`` computes it."""
 
     number: int  # number of the order
-    seed: int  # seed of the order
-    options: EpochOptions  # of all orders of the dataset
+    options: EpochOptions  # of all orders of the dataset, with their seed
+
+    @property
+    def seed(self) -> int:
+        assert self.options.seed is not None  # `EpochOptions.of` has set it
+        return self.options.seed
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,7 @@ def read(recipe: Recipe) -> OpenedRows:
 
     def opened() -> OpenedRows:
         dataset = open_packed(recipe.place, recipe.stores, keep=MAPPED, unchanged=unchanged)
-        return replace(_in_order(dataset, recipe), columns=dataset.columns)
+        return replace(_rows_of(dataset, recipe), columns=dataset.columns)
 
     return replace(unchanged.opened(opened), digest=digest, unchanged=unchanged)
 
@@ -198,17 +202,17 @@ def _digest_at(place: Place) -> str:
         return ""  # opening the dataset will fail with the reason
 
 
-def _in_order(dataset: PackedDataset, recipe: Recipe) -> OpenedRows:
+def _rows_of(dataset: PackedDataset, recipe: Recipe) -> OpenedRows:
     """Return rows in the order of a recipe."""
     dtype = None if recipe.dtype is None else np.dtype(recipe.dtype)
     if recipe.epoch is not None and recipe.epoch.options.repack:
-        return _repacked(dataset, recipe, recipe.epoch, dtype)
+        return _repacked_rows(dataset, recipe, recipe.epoch, dtype)
     if recipe.epoch is not None:
-        return _in_epoch(dataset, recipe, recipe.epoch, dtype)
+        return _rows_in_epoch(dataset, recipe, recipe.epoch, dtype)
     return OpenedRows(dataset.manifest, [Rows(bucket, dtype) for bucket in dataset.buckets], dataset.batches())
 
 
-def _in_epoch(dataset: PackedDataset, recipe: Recipe, epoch: Epoch, dtype: np.dtype[Any] | None) -> OpenedRows:
+def _rows_in_epoch(dataset: PackedDataset, recipe: Recipe, epoch: Epoch, dtype: np.dtype[Any] | None) -> OpenedRows:
     """Return rows in the computed order of an epoch, whatever order they are stored in."""
     manifest, shuffle = dataset.manifest, dataset.manifest.shuffle
     table = _batches(manifest, [(bucket.sequence_length, bucket.rows) for bucket in dataset.buckets], epoch)
@@ -217,14 +221,14 @@ def _in_epoch(dataset: PackedDataset, recipe: Recipe, epoch: Epoch, dtype: np.dt
         return OpenedRows(manifest, [Rows(bucket, dtype) for bucket in dataset.buckets], table)
     if shuffle is not None and shuffle.method == "partial":
         drawn = rotations(shuffle.batch_size or 1, lane_of(manifest), seed=epoch.seed, epoch=epoch.number)
-        return _rotated(dataset, drawn, dtype)
+        return _rotated_rows(dataset, drawn, dtype)
     plans = stored_plans(dataset, whole=False)
     drawn_orders = stored_shuffles(plans, shuffle, seed=epoch.seed, epoch=epoch.number)
     orders = [shared_order(drawn, recipe.orders) for drawn in drawn_orders]
-    return _reordered(dataset, plans, orders, dtype, table)
+    return _reordered_rows(dataset, plans, orders, dtype, table)
 
 
-def _repacked(dataset: PackedDataset, recipe: Recipe, epoch: Epoch, dtype: np.dtype[Any] | None) -> OpenedRows:
+def _repacked_rows(dataset: PackedDataset, recipe: Recipe, epoch: Epoch, dtype: np.dtype[Any] | None) -> OpenedRows:
     """Pack rows again for an epoch, in its order."""
     manifest = dataset.manifest
     if not manifest.index_only:
@@ -238,10 +242,10 @@ def _repacked(dataset: PackedDataset, recipe: Recipe, epoch: Epoch, dtype: np.dt
     drawn_orders = atom_shuffles(plans, seed=epoch.seed, epoch=epoch.number)
     orders = [shared_order(drawn, recipe.orders) for drawn in drawn_orders]
     table = _batches(manifest, [(plan.sequence_length, plan.rows) for plan in plans], epoch)
-    return _reordered(dataset, plans, orders, dtype, table)
+    return _reordered_rows(dataset, plans, orders, dtype, table)
 
 
-def _reordered(
+def _reordered_rows(
     dataset: PackedDataset,
     plans: Sequence[Plan],
     orders: Sequence[Ints],
@@ -255,7 +259,7 @@ def _reordered(
     return OpenedRows(dataset.manifest, [*rows], table)
 
 
-def _rotated(dataset: PackedDataset, rotation: I64, dtype: np.dtype[Any] | None) -> OpenedRows:
+def _rotated_rows(dataset: PackedDataset, rotation: I64, dtype: np.dtype[Any] | None) -> OpenedRows:
     manifest, (stored,) = dataset.manifest, dataset.buckets
     plan = RotatedPlan(StoredPlan(stored, whole=False), manifest, rotation)
     return OpenedRows(manifest, [RotatedRows(stored, plan, manifest.pad_id, dtype)], None)

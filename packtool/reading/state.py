@@ -275,10 +275,10 @@ def _words(stretch: Stretch | None) -> str:
     if stretch is None:
         return "nothing more"
     first, last, shares = stretch
-    told = []
-    for name, (begin, end) in shares.items():
-        if begin == end:
-            told.append(f"{name} {begin}")
+    parts = []
+    for name, (start, end) in shares.items():
+        if start == end:
+            parts.append(f"{name} {start}")
         else:
-            told.append(f"{name} {begin} to {end}")
-    return f"samples {first} to {last} with {', '.join(told)}"
+            parts.append(f"{name} {start} to {end}")
+    return f"samples {first} to {last} with {', '.join(parts)}"

@@ -253,12 +253,12 @@ class Stream:
         if not wanted:
             return raw
         name = list(self.sources)[part.source]
-        found = raw.columns or {}
+        columns_of_source = raw.columns or {}
         assert raw.segments is not None  # `require` has refused datasets without
         count = len(raw.segments)  # a source that lacks a column gives a missing value for each of its segments
         columns = {}
         for column in wanted:
-            columns[column] = self._all_columns.translated(column, name, found.get(column), count)
+            columns[column] = self._all_columns.translated(column, name, columns_of_source.get(column), count)
         return raw._replace(columns=columns)
 
     @property

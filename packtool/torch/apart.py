@@ -118,15 +118,15 @@ def begins(batch: Mapping[str, Any]) -> Tensor:
     """
     if "document_ids" in batch:
         document: Tensor = batch["document_ids"]
-        found = document != document.roll(1, -1)
+        starts = document != document.roll(1, -1)
     elif "position_ids" in batch:
         position: Tensor = batch["position_ids"]
-        found = position == 0
+        starts = position == 0
     else:
         what, remedy = "no field says where documents begin", "give the batch position_ids or document_ids"
         raise UsageError("missing-option", what, remedy=remedy, where="batch")
-    found[:, 0] = True
-    return found
+    starts[:, 0] = True
+    return starts
 
 
 def _places(batch: Mapping[str, Any]) -> _Places | None:
@@ -170,10 +170,10 @@ def _other_tokens(ids: Tensor, places: _Places) -> Tensor:
 
     They are tokens of the batch, since others may stand for an image, or be unknown to the model.
     """
-    known, number = ids.unique(return_inverse=True)
+    distinct, number = ids.unique(return_inverse=True)
     changed = places.changed.to(ids.device)
     other = ids.flatten().clone()
-    other[changed] = known[(number.flatten()[changed] + 1) % len(known)]
+    other[changed] = distinct[(number.flatten()[changed] + 1) % len(distinct)]
     return other.reshape(ids.shape)
 
 
@@ -229,7 +229,7 @@ def _calls(model: Any, inner: Any, inputs: Mapping[str, Any], places: _Places) -
             if gave is None:
                 return
             inputs = [_numbers(value, ids, places) for value in (*args, *kwargs.values())]
-            number = sum(name == known for known, _ in calls)
+            number = sum(name == earlier for earlier, _ in calls)
             given = [numbers for numbers in inputs if numbers is not None]
             calls[name, number] = _Call(rounds, given, gave)
 
@@ -301,7 +301,7 @@ def _numbers(value: Any, ids: Tensor, places: _Places, columns: Tensor | None = 
 
 def _mixing(first: Calls, other: Calls) -> list[tuple[str, int]]:
     """Return the calls that made something else of the same, after the changed tokens, the innermost first."""
-    found = []
+    differing = []
     for key, call in first.items():
         if key not in other or call.gave.after.numel() == 0:
             continue
@@ -311,8 +311,8 @@ def _mixing(first: Calls, other: Calls) -> list[tuple[str, int]]:
         # Without experts the same numbers give the same: then every change means something, however small.
         least = 2 * torch.finfo(call.gave.after.dtype).eps if call.rounds or noise else 0.0
         if change > _TIMES_NOISE * noise + least:
-            found.append(key)
-    return found
+            differing.append(key)
+    return differing
 
 
 def _mixed(inner: Any, names: Sequence[str]) -> UsageError:

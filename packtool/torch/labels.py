@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 
 class NextLabels(dict[str, Any]):
@@ -16,5 +16,7 @@ class SameLabels(dict[str, Any]):
     """
 
 
-KINDS: dict[Literal["next", "same"], type[NextLabels | SameLabels]] = {"next": NextLabels, "same": SameLabels}
+TensorBatch: TypeAlias = NextLabels | SameLabels
+
+KINDS: dict[Literal["next", "same"], type[TensorBatch]] = {"next": NextLabels, "same": SameLabels}
 """The type of a batch for each value of the option `labels`."""

@@ -37,8 +37,8 @@ class CountBatches(Callback):  # type: ignore[misc,unused-ignore]
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         # Only now there is a loader that was made in train_dataloader.
         del pl_module
-        loader, several = trainer.train_dataloader, trainer.val_dataloaders
-        for valid in several if isinstance(several, list | tuple) else [several]:
+        loader, validations = trainer.train_dataloader, trainer.val_dataloaders
+        for valid in validations if isinstance(validations, list | tuple) else [validations]:
             if isinstance(loader, Loader) and isinstance(valid, ValidationLoader):
                 valid.warn_of_trained(loader)
         if self._resumed is None:
@@ -48,12 +48,12 @@ class CountBatches(Callback):  # type: ignore[misc,unused-ignore]
             raise UsageError("bad-option", what, remedy="leave the callback out", where="CountBatches")
         # Lightning has set a pass since, and the run may have ended it.
         loader.load_state_dict(self._resumed["state_dict"]["combined_loader"][0])
-        had = len(loader) - loader.remaining
+        passed = len(loader) - loader.remaining
         epochs = self._resumed["epoch_progress"]["current"]
-        if epochs["processed"] == epochs["ready"]:  # saved when an epoch was over: the next has had nothing
-            had = 0
+        if epochs["processed"] == epochs["ready"]:  # saved when an epoch was over: the next has passed nothing
+            passed = 0
         counts = trainer.fit_loop.epoch_loop.batch_progress.current
-        missing = had - counts.ready
+        missing = passed - counts.ready
         for name in ("ready", "started", "processed", "completed"):
             setattr(counts, name, getattr(counts, name) + missing)
         self._resumed = None

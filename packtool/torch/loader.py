@@ -33,7 +33,7 @@ from packtool.reading.column_fields import Names
 from packtool.reading.raw_batch import RawBatch
 from packtool.reading.sharing import MicroBatch
 from packtool.reading.stream import LENGTH, Stream
-from packtool.torch.labels import KINDS
+from packtool.torch.labels import KINDS, TensorBatch
 from packtool.torch.launched import rank_and_world_size, require_known
 from packtool.torch.mesh import data_rank
 
@@ -166,7 +166,7 @@ class Loader:
                 multiprocessing_context = "spawn"  # clients of object stores do not survive a fork
             self._workers |= {"multiprocessing_context": multiprocessing_context, "prefetch_factor": prefetch_factor}
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[TensorBatch]:
         self._settle_for_good()
         _keep_memory()
         # Workers read ahead, so the state follows the batches that come out, not the batches that workers begin.
@@ -264,10 +264,10 @@ class Loader:
 
     def reset(self) -> None:
         """Begin with the first sample again."""
-        self.sampler.reset()
+        self.sampler.position.reset()
 
     def set_epoch(self, number: int) -> None:
-        """Have the pass of this number, from 0, in the next loop: from its begin, or from a loaded state inside it.
+        """Have the pass of this number, from 0, in the next loop: from its start, or from a loaded state inside it.
 
         If nothing is left of the pass of a loaded state, the loop is empty. A trainer that counts epochs calls it
         before each epoch, and a run of one pass calls ``set_epoch(0)`` after it has loaded a state.
@@ -276,7 +276,7 @@ class Loader:
             UsageError: the loaded state lies in the middle of another pass, so the run would train other samples than
                 its user expects.
         """
-        self.sampler.set_epoch(number)
+        self.sampler.position.set_epoch(number)
 
     def skip(self, samples: int) -> None:
         """Skip the next samples, as after a spike of the loss. Call it on every rank; the state includes it.
@@ -284,7 +284,7 @@ class Loader:
         Raises:
             UsageError: the run of a blend has fewer samples left.
         """
-        self.sampler.skip(samples)
+        self.sampler.position.skip(samples)
 
     def _targets(self, first: int, last: int) -> int:
         """Count the targets of a global batch, the samples ``first:last``.
@@ -386,7 +386,7 @@ class _SendingErrors(Dataset[Any]):  # type: ignore[misc,unused-ignore]
             return error
 
 
-class _ReadAhead(IterableDataset[Mapping[str, Any]]):  # type: ignore[misc,unused-ignore]
+class _ReadAhead(IterableDataset[TensorBatch]):  # type: ignore[misc,unused-ignore]
     """Batches that are made in this process, several of which are read at once.
 
     Args:
@@ -398,10 +398,10 @@ class _ReadAhead(IterableDataset[Mapping[str, Any]]):  # type: ignore[misc,unuse
         self._stream = stream
         self._groups = groups
 
-    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+    def __iter__(self) -> Iterator[TensorBatch]:
         return chain.from_iterable(map(self._batches, self._groups))
 
-    def _batches(self, group: Sequence[MicroBatch]) -> Iterator[Mapping[str, Any]]:
+    def _batches(self, group: Sequence[MicroBatch]) -> Iterator[TensorBatch]:
         addresses = np.concatenate([micro_batch.addresses for micro_batch in group])
         read = self._stream.read(addresses, length=group[0].length)
         for part in read.split([len(micro_batch.addresses) for micro_batch in group]):
@@ -428,7 +428,7 @@ class Parcel(Mapping[str, Any]):
         self._options = options
 
     @cached_property
-    def _made(self) -> dict[str, Any]:
+    def _made(self) -> TensorBatch:
         return tensors(self._read, self._options)
 
     def __getitem__(self, name: str) -> Any:
@@ -440,7 +440,7 @@ class Parcel(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._made)
 
-    def __reduce__(self) -> tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., TensorBatch], tuple[Any, ...]]:
         return tensors, (self._read, self._options)
 
 
@@ -469,7 +469,7 @@ def ignore_last(batch: Mapping[str, Any], rows: int) -> None:
         batch["loss_mask"][-rows:] = 0
 
 
-def tensors(read: RawBatch, options: Mapping[str, Any]) -> dict[str, Any]:
+def tensors(read: RawBatch, options: Mapping[str, Any]) -> TensorBatch:
     """Return a batch of tensors, of the type of its labels; `options` as in `packtool.reading.make_batch`."""
     fields: dict[str, Any] = dict(read.batch(**options))
     for name, value in fields.items():

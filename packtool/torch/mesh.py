@@ -69,44 +69,44 @@ def data_rank(mesh: Any) -> DataRank:
     try:
         names, here = mesh.mesh_dim_names, mesh.get_coordinate()
     except AttributeError:
-        raise _refused(f"{mesh!r:.100} is not a device mesh", "give what init_device_mesh returned") from None
+        raise _bad_mesh(f"{mesh!r:.100} is not a device mesh", "give what init_device_mesh returned") from None
     if here is None:
-        raise _refused("this process is in no place of the mesh", "give the mesh that its model lies on")
+        raise _bad_mesh("this process is in no place of the mesh", "give the mesh that its model lies on")
     chosen = _dimensions(names or (), mesh.ndim)
-    found = DataRank(0, 1)
+    place = DataRank(0, 1)
     for dimension in chosen:
         size = mesh.size(dimension)
         # The first dimension changes slowest, as ranks are numbered in the mesh.
-        found = DataRank(found.rank * size + here[dimension], found.world_size * size)
-    return found
+        place = DataRank(place.rank * size + here[dimension], place.world_size * size)
+    return place
 
 
 def _dimensions(names: tuple[str, ...], count: int) -> list[int]:
     """Return the numbers of the dimensions whose ranks have rows of their own."""
     if not names:
         if count > 1:
-            raise _refused(f"its {count} dimensions have no names", "name them, or give one of them")
+            raise _bad_mesh(f"its {count} dimensions have no names", "name them, or give one of them")
         return [0]
     for name in names:
         part_of_model = not {*name.split("_")}.isdisjoint({*MODEL, "ep"})  # dp_cp, dp_shard_mod_ep
         if name in MIXED or (part_of_model and name not in MODEL):
-            raise _refused(f"{name} may hold ranks of one model, which read the same rows", _REMEDY)
+            raise _bad_mesh(f"{name} may hold ranks of one model, which read the same rows", _REMEDY)
     for name in names:
         if name not in (*WHOLE, *DATA, *MODEL):
-            raise _refused(f"whether ranks of {name} read rows of their own is not known", _REMEDY)
+            raise _bad_mesh(f"whether ranks of {name} read rows of their own is not known", _REMEDY)
     if "fsdp" in names and "cp" in names:
         # torchtitan's fsdp is dp_shard * cp, elsewhere the two lie side by side.
-        raise _refused("fsdp beside cp may hold ranks of one model, which read the same rows", _REMEDY)
+        raise _bad_mesh("fsdp beside cp may hold ranks of one model, which read the same rows", _REMEDY)
     whole = [number for number, name in enumerate(names) if name in WHOLE]
     parts_of_whole = [number for number, name in enumerate(names) if name in DATA]
     if len(whole) + bool(parts_of_whole) > 1:
         listed = " and ".join(names[number] for number in sorted([*whole, *parts_of_whole]))
-        raise _refused(f"{listed} lie in one mesh, where one may be part of the other", _REMEDY)
+        raise _bad_mesh(f"{listed} lie in one mesh, where one may be part of the other", _REMEDY)
     return whole or parts_of_whole
 
 
 _REMEDY = "give the dimensions whose ranks read rows of their own, as mesh['dp'], or rank and world_size"
 
 
-def _refused(what: str, remedy: str) -> UsageError:
+def _bad_mesh(what: str, remedy: str) -> UsageError:
     return UsageError("bad-option", what, remedy=remedy, where="mesh")

@@ -23,6 +23,7 @@ from packtool.errors import DataError, UsageError
 from packtool.reading.batch import IGNORED
 from packtool.torch.apart import check_apart
 from packtool.torch.kernels import flat, with_cu_seq_lens
+from packtool.torch.labels import TensorBatch
 from packtool.torch.loader import Loader
 from packtool.torch.validation import ValidationLoader
 
@@ -176,17 +177,17 @@ class PackedTrainer(Trainer):  # type: ignore[misc,unused-ignore]
     def _check(self, model: Any, inputs: Any) -> None:
         """Require that documents of a row are apart, or say why nothing is known of it."""
         self._unchecked -= 1
-        found = ""
+        finding = ""
         if {"position_ids", "document_ids"}.isdisjoint(inputs):
-            found = "may see each other: batches have no position_ids, which say where documents begin"
+            finding = "may see each other: batches have no position_ids, which say where documents begin"
         elif check_apart(model, inputs):
-            found = "do not see each other in this model, tried on a batch"
+            finding = "do not see each other in this model, tried on a batch"
         elif not self._unchecked:
-            found = f"were not compared: no row of {CHECKED} batches has two"
-        if found:
+            finding = f"were not compared: no row of {CHECKED} batches has two"
+        if finding:
             self._unchecked = 0
             if self.is_world_process_zero():
-                _logger.warning(f"packtool: documents of a row {found}")
+                _logger.warning(f"packtool: documents of a row {finding}")
 
     def log(self, logs: dict[str, float], *rest: Any) -> None:
         if "loss" in logs:
@@ -221,7 +222,7 @@ class _Batches:
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[TensorBatch]:
         return iter(self._loader)
 
     def __len__(self) -> int:

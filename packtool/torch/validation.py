@@ -18,6 +18,7 @@ from packtool.reading.batch import OF_TOKENS
 from packtool.reading.sources import require_one_tokenizer
 from packtool.reading.stream import blend_of
 from packtool.support.sizes import plural
+from packtool.torch.labels import TensorBatch
 from packtool.torch.loader import Loader
 from packtool.warnings import warn
 
@@ -65,9 +66,9 @@ class ValidationLoader:
                 what, remedy = "a validation reads stored rows once, in stored order", "give Loader to read otherwise"
                 raise _bad(what, remedy, name)
         self._batches, self._fill = batches, fill
-        several = _several(source)
-        self._names_source = several is not None and options.get("labels") != "same"
-        if several is not None and fields is not None:
+        blend = _as_blend(source)
+        self._names_source = blend is not None and options.get("labels") != "same"
+        if blend is not None and fields is not None:
             self._names_source = "source" in fields
             fields = list(fields)
             if self._names_source:
@@ -77,12 +78,12 @@ class ValidationLoader:
                 raise _bad(what, "name input_ids, too", "fields")
         more = {**options, "shuffle": False, "drop_last": drop_last, "fill": fill, "fields": fields}
         self._loaders: list[Loader] = []
-        if several is None:
+        if blend is None:
             self._loaders.append(Loader(source, **more))  # type: ignore[arg-type]
             self.sources = self._loaders[0].sources
         else:
-            self._loaders += _opened(several, more)
-            self.sources = list(several.sources)
+            self._loaders += _opened(blend, more)
+            self.sources = list(blend.sources)
         for loader in self._loaders:
             most = self._require_batches(loader)
             # Some batches are the first ones, and full. Of all rows the last batch may have few: they are made equal.
@@ -105,7 +106,7 @@ class ValidationLoader:
                         remedy = "pack both with one --holdout, or this one with --holdout-of the other, --part=holdout"
                         warn("validation-trained-on", what, remedy=remedy, where=str(valid.recipe.place))
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[TensorBatch]:
         for number, loader in enumerate(self._loaders):
             loader.reset()
             self._require_rows(loader)
@@ -170,7 +171,7 @@ class ValidationLoader:
                 raise _bad(what, remedy, "batch_size")
 
 
-def _several(source: str | Path | Blend | Sequence[str | Path]) -> Blend | None:
+def _as_blend(source: str | Path | Blend | Sequence[str | Path]) -> Blend | None:
     """Return several datasets by their names; None for a single one. Refuse a list that has a dataset twice."""
     if isinstance(source, str | Path | Blend):
         return blend_of(source)

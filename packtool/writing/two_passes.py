@@ -336,10 +336,10 @@ class PartitionedRows(PlannedRows):
             if first < stop:
                 loaded = reader.partition(number)
                 units = loaded.units[first - begin : stop - begin]
-                held = loaded.atoms.unit_segments[units].astype(np.int64)
-                segments_held = ranges(loaded.segment_offsets[units], held, offsets_of(held))
-                counts.append(held)
-                tables.append(np.take(loaded.atoms.segments, segments_held))
+                in_units = loaded.atoms.unit_segments[units].astype(np.int64)
+                segment_numbers = ranges(loaded.segment_offsets[units], in_units, offsets_of(in_units))
+                counts.append(in_units)
+                tables.append(np.take(loaded.atoms.segments, segment_numbers))
                 tokens.append(np.take(loaded.atoms.tokens, units, axis=0))
             first, number = stop, number + 1
         segments = None

@@ -55,7 +55,7 @@ def test_every_value_arrives(tmp_path: Path) -> None:
     assert (code.max_epochs, code.stop, code.seed, code.where) == (4, True, 7, f"{tmp_path / 'blend.toml'}:8")
     assert (web.max_epochs, web.stop, web.seed, web.shuffle, web.repack) == (None, False, None, True, False)
     first, second = blend.stages
-    assert (first.weights, first.begin, first.ramp) == ({"web": Fraction(4, 5), "code": Fraction(1, 5)}, None, False)
+    assert (first.weights, first.start, first.ramp) == ({"web": Fraction(4, 5), "code": Fraction(1, 5)}, None, False)
     assert second.weights == {"web": Fraction(3, 10), "code": Fraction(7, 10), "books": Fraction(1, 100)}
     assert second.places["code"] == f"{tmp_path / 'blend.toml'}:22"
     stages = blend.resolved(Sizes(tokens=2000, samples=20_000_000))

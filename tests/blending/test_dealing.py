@@ -42,7 +42,7 @@ def integral(whole: Schedule, ends: np.ndarray) -> np.ndarray:
     out = np.zeros((len(ends), len(whole.names)))
     for piece in whole.pieces:
         at = np.clip(ends, piece.first, piece.last)
-        middle = np.array([(piece.begin + piece.at(place)) / 2 for place in at.tolist()])
+        middle = np.array([(piece.start + piece.at(place)) / 2 for place in at.tolist()])
         out += (at - piece.first)[:, None] * middle
     return out
 

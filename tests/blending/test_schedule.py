@@ -20,7 +20,7 @@ def stage(first: int, a: float, b: float, c: float, reached: int | None = None) 
 
 
 def described(pieces: list[Piece]) -> list[tuple[float, float, list[float], list[float]]]:
-    return [(each.first, each.last, each.begin.round(6).tolist(), each.end.round(6).tolist()) for each in pieces]
+    return [(each.first, each.last, each.start.round(6).tolist(), each.end.round(6).tolist()) for each in pieces]
 
 
 A, TO_B = stage(0, 1, 0, 0), stage(100, 0, 1, 0, reached=200)

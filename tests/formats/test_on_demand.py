@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from packtool.formats.on_demand import MapBudget, OnDemand, flat, held, joined_contents, sizes_of
+from packtool.formats.on_demand import MapBudget, OnDemand, flat, joined_contents, open_now, sizes_of
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_what_was_made_last_is_held_where_there_is_room(keep: int | None, calls:
     assert found[1:3] == ["file 1", "file 2"]
     assert (found[1], found[-1], found[2]) == ("file 1", "file 4", "file 2")
     assert made == calls
-    assert held(found) == [f"file {number}" for number in kept]
+    assert open_now(found) == [f"file {number}" for number in kept]
     assert list(found) == [f"file {number}" for number in range(5)]
 
 
@@ -47,7 +47,7 @@ def test_one_budget_holds_for_several_datasets() -> None:
     one, two = (OnDemand([1] * 9, str, keep=2, budget=budget) for _ in range(2))
     gone = OnDemand([1], str, keep=1, budget=budget)
     assert [gone[0], one[0], two[5], one[1]] == ["0", "0", "5", "1"]
-    assert [held(each) for each in (gone, one, two)] == [[], ["0", "1"], ["5"]]
+    assert [open_now(each) for each in (gone, one, two)] == [[], ["0", "1"], ["5"]]
     del gone
     assert [two[6], one[2], one[0]] == ["6", "2", "0"]
-    assert [held(each) for each in (one, two)] == [["2", "0"], ["6"]]
+    assert [open_now(each) for each in (one, two)] == [["2", "0"], ["6"]]

@@ -101,7 +101,7 @@ def test_a_loop_is_moved_to_what_there_is(rows: Path) -> None:
         with pytest.raises(UsageError, match=rf"epoch: {wrong!r} is no whole number from 0\. Give 0 or more"):
             batches.set_epoch(wrong)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"samples: -8 is no whole number from 0\. Give 0 or more"):
-        batches.skip(-8)
+        batches.position.skip(-8)
 
 
 def test_a_loop_that_something_else_moved_on_raises_when_it_is_continued(rows: Path) -> None:
@@ -110,9 +110,9 @@ def test_a_loop_that_something_else_moved_on_raises_when_it_is_continued(rows: P
     moves: list[Callable[[GlobalBatches], object]] = [
         lambda each: each.load_state_dict(state),
         lambda each: each.set_epoch(1),
-        lambda each: each.skip(8),
+        lambda each: each.position.skip(8),
         lambda each: next(iter(each)),
-        lambda each: each.reset(),
+        lambda each: each.position.reset(),
     ]
     for move in moves:
         batches = GlobalBatches(stream, 8)
@@ -187,7 +187,7 @@ def test_balanced_batches_have_the_same_rows_and_states(rows: Path, data: st.Dat
     size = 1 if several else data.draw(st.sampled_from([4, 8, 12]))
     way = data.draw(st.sampled_from(["step", "turn"]))
     skipped = GlobalBatches(stream)
-    skipped.skip(data.draw(st.integers(0, len(stream))))
+    skipped.position.skip(data.draw(st.integers(0, len(stream))))
     state = skipped.state_dict()
     seen: list[dict[int, list[Any]]] = [{}, {}]
     for rank in range(world):

@@ -90,7 +90,7 @@ def test_a_target_goes_on_where_the_lane_does_or_begins_a_document(
     stream = Stream(tmp_path / "rows", epochs=3, train_across_documents=across, fields=("input_ids", "labels"))
     batches = GlobalBatches(stream, LANES)
     batches.set_epoch(0)
-    batches.skip(epoch * len(dataset))
+    batches.position.skip(epoch * len(dataset))
     labels = np.concatenate([stream.batch(turn.addresses)["labels"] for turn in batches])
     wraps = 0
     for lane in range(LANES):

@@ -163,7 +163,7 @@ def test_sources_come_and_go(sources: dict[str, Any]) -> None:
     rest = read(again)
     each_once([*before, *after, *rest])
     assert rest == read(batches)
-    again.reset()
+    again.position.reset()
     with pytest.raises(
         UsageError, match=r"blend: sample 0 lies before 3,000, from where the blend was changed\. Begin"
     ):
@@ -271,7 +271,7 @@ def test_after_the_run_loops_are_empty(sources: dict[str, Any]) -> None:
     each_once([*whole, *read(longer)])
     assert longer.consumed == 700
     with pytest.raises(UsageError, match=r"samples: 30 are to be skipped, but the run has 20 left\. Skip fewer\."):
-        batches.skip(30)
+        batches.position.skip(30)
 
 
 @pytest.mark.parametrize("options", [{"epochs": 2}, {"shuffle": False}, {"seed": 3}, {"repack": True}])

@@ -169,13 +169,13 @@ class Schedule(RuleBasedStateMachine):
             self.samples, self.number = first, number
             return
         for rank in self.ranks:
-            rank.skip(samples)
+            rank.position.skip(samples)
         self.move(self.samples + samples)
 
     @rule()
     def reset(self) -> None:
         for rank in self.ranks:
-            rank.reset()
+            rank.position.reset()
         self.samples = self.number = 0
         self.named = self.moved = False
 

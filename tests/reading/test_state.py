@@ -81,7 +81,7 @@ def test_a_state_survives_whatever_keeps_it(place: dict[str, Path], kind: str, w
     turns = {"begin": 0, "inside": 5, "skipped": 2, "end": batches.remaining, "asked": 10**6}[where]
     state = stopped(batches, turns)
     if where == "skipped":
-        batches.skip(8)
+        batches.position.skip(8)
         state = batches.state_dict()
     assert state.keys() == make().state_dict().keys() == {KEY}
     expected = rest_of(batches)
