@@ -185,8 +185,8 @@ def pieces_of(
         reached = lines[-1].end if lines else wanted
     if limits:
         lines = _stopped(lines, names, limits, use_all=use_all)
-    pieces = [line.rounded() for line in lines]
-    return [piece for piece in pieces if piece.first < piece.last]
+    # A line may be shorter than what floats tell apart.
+    return [piece for piece in map(_Line.rounded, lines) if piece.first < piece.last]
 
 
 def _shares(weights: Mapping[str, Fraction], names: Sequence[str]) -> Exact:

@@ -85,41 +85,14 @@ class GatheredColumn:
 RowColumn: TypeAlias = "StoredColumn | GatheredColumn"
 
 
+@dataclass(frozen=True, eq=False)
 class PackedBucket:
-    """Rows of one length, in shards.
+    """Rows of one length, in shards."""
 
-    Args:
-        shards: of the rows.
-        dtype: of the tokens.
-        lengths: of every document, EOS included; None where segments are not checked against them.
-        has_loss: whether the dataset has a loss.
-        index_only: its rows are gathered from token stores; only the manifest knows, since a bucket may be empty.
-
-    Attributes:
-        segments: of the rows.
-        tokens: of the rows.
-        loss: of the rows, which says which tokens train; None where all of them do.
-    """
-
-    def __init__(
-        self,
-        shards: BucketShards,
-        dtype: np.dtype[Any],
-        lengths: Ints | None,
-        *,
-        has_loss: bool = False,
-        index_only: bool = False,
-    ) -> None:
-        self.shards = shards
-        self.segments = SegmentTables(shards, lengths)
-        self.tokens: RowColumn
-        self.loss: RowColumn | None = None
-        if index_only:
-            self.tokens = GatheredColumn(self.segments, shards, dtype)
-            self.loss = GatheredColumn(self.segments, shards, LOSS) if has_loss else None
-            return
-        self.tokens = StoredColumn(shards, "tokens", dtype)
-        self.loss = StoredColumn(shards, "loss", LOSS) if has_loss else None
+    shards: BucketShards
+    segments: SegmentTables
+    tokens: RowColumn
+    loss: RowColumn | None  # which tokens train; None where all of them do
 
     @property
     def rows(self) -> int:
@@ -132,7 +105,7 @@ class PackedBucket:
     @property
     def columns(self) -> list[RowColumn]:
         """The tokens, and their loss if there is one."""
-        return [self.tokens] if self.loss is None else [self.tokens, self.loss]
+        return list(filter(None, (self.tokens, self.loss)))
 
     def release(self) -> None:
         """Give back the memory that maps the tokens and segments read so far."""
@@ -182,14 +155,28 @@ class PackedDataset:
             self._lengths = self.place.array(manifest.lengths, "<u4")
         self._gather: Gather | None = None
         self.buckets: list[PackedBucket] = []
-        columns = {"has_loss": manifest.has_loss, "index_only": manifest.index_only}
         for entry in manifest.buckets:
             shards = BucketShards(self.place.below(entry.directory), entry, keep, unchanged)
-            self.buckets.append(PackedBucket(shards, self.dtype, self._lengths, **columns))
+            self.buckets.append(self._bucket(shards))
         if keep is not None:
             kept = ("tokens", "loss", "segments", "segment_offsets", "column", "categories")
             files = listed_files(manifest)
             self.place.require([file for file in files if PurePosixPath(file.name).name.partition("-")[0] in kept])
+
+    def _bucket(self, shards: BucketShards) -> PackedBucket:
+        segments = SegmentTables(shards, self._lengths)
+        tokens: RowColumn
+        loss: RowColumn | None = None
+        # Only the manifest knows whether rows are gathered, since a bucket may be empty.
+        if self.manifest.index_only:
+            tokens = GatheredColumn(segments, shards, self.dtype)
+            if self.manifest.has_loss:
+                loss = GatheredColumn(segments, shards, LOSS)
+        else:
+            tokens = StoredColumn(shards, "tokens", self.dtype)
+            if self.manifest.has_loss:
+                loss = StoredColumn(shards, "loss", LOSS)
+        return PackedBucket(shards, segments, tokens, loss)
 
     @property
     def has_segments(self) -> bool:

@@ -8,6 +8,7 @@ into.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class SegmentTables:
     @property
     def exist(self) -> bool:
         """Whether the dataset was written with its segments."""
-        return all(shard.segments is not None for shard in self._shards.entry.shards)
+        return None not in map(attrgetter("segments"), self._shards.entry.shards)
 
     @property
     def counts(self) -> list[int]:
@@ -76,10 +77,12 @@ class SegmentTables:
         """Return the segments of these rows, in the order given."""
         where = str(self._shards.place)
         order, groups = self._shards.by_shard(rows)
-        tables = [self.tables()[shard] for shard, _, _ in groups]
+        tables = []
         # Of each row, in the order of shards: where its segments lie in the table of its shard, and how long that is.
         first, last, sizes = np.empty((3, len(rows)), np.int64)
-        for (table, offsets), (_, here, at) in zip(tables, groups, strict=True):
+        for shard, here, at in groups:
+            table, offsets = self.tables()[shard]
+            tables.append(table)
             first[at] = offsets[here]
             last[at] = offsets[here + 1]
             sizes[at] = len(table)
@@ -92,14 +95,14 @@ class SegmentTables:
         source = ranges(first, counts, by_shard)
         if len(tables) == 1:  # rows of one shard keep their order when they are sorted by shard
             requested = by_shard
-            out = np.take(tables[0][0], source)
+            out = np.take(tables[0], source)
         else:
             requested_counts = np.empty_like(counts)
             requested_counts[order] = counts
             requested = offsets_of(requested_counts)
             target = ranges(requested[:-1][order], counts, by_shard)
             out = np.empty(len(source), SEGMENT)
-            for (table, _), (_, _, at) in zip(tables, groups, strict=True):
+            for table, (_, _, at) in zip(tables, groups, strict=True):
                 part = slice(by_shard[at.start], by_shard[at.stop])
                 out[target[part]] = np.take(table, source[part])
         require_segments(out, requested, self._lengths, self._shards.entry.sequence_length, rows, where)

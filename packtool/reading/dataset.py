@@ -394,14 +394,16 @@ class BucketDataset(_OpenedDataset):
         Raises:
             UsageError: batches of several lengths.
         """
-        places = [self.place(number) for number in np.atleast_1d(numbers_of(index, len(self), "batch")).tolist()]
-        lengths = {rows.sequence_length: rows for rows, _, _ in places}
+        lengths: dict[int, Rows] = {}
+        numbers: list[I64] = []
+        for number in np.atleast_1d(numbers_of(index, len(self), "batch")).tolist():
+            rows, first, count = self.place(number)
+            lengths[rows.sequence_length] = rows
+            numbers.append(np.arange(first, first + count))
         if len(lengths) != 1:
             what = f"batches of rows of {' and '.join(map(str, sorted(lengths))) or 'no length'} are no batch together"
             raise UsageError("bad-option", what, remedy="name one batch, or several of one length", where="index")
-        [rows] = lengths.values()
-        numbers = np.concatenate([np.arange(first, first + count) for _, first, count in places])
-        return self.batch_of(rows, numbers, **options)
+        return self.batch_of(rows, np.concatenate(numbers), **options)
 
     def place(self, index: int | np.integer[Any]) -> tuple[Rows, int, int]:
         """Return the bucket of a batch, the number of its first row there, and its number of rows."""

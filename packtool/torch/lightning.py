@@ -38,7 +38,9 @@ class CountBatches(Callback):  # type: ignore[misc,unused-ignore]
         # Only now there is a loader that was made in train_dataloader.
         del pl_module
         loader, validations = trainer.train_dataloader, trainer.val_dataloaders
-        for valid in validations if isinstance(validations, list | tuple) else [validations]:
+        if not isinstance(validations, list | tuple):
+            validations = [validations]
+        for valid in validations:
             if isinstance(loader, Loader) and isinstance(valid, ValidationLoader):
                 valid.warn_of_trained(loader)
         if self._resumed is None:

@@ -97,10 +97,9 @@ class ValidationLoader:
 
         They say it where both were packed of one store, and of overlapping parts of it: no file but manifests is read.
         """
-        trained = [source for source in train.sampler.stream.sources.values() if source is not None]
         for loader in self._loaders:
             for valid in filter(None, loader.sampler.stream.sources.values()):
-                for source in trained:
+                for source in filter(None, train.sampler.stream.sources.values()):
                     if in_common(source.manifest, valid.manifest):
                         what = f"some of its documents are in {source.recipe.place}, too, which is trained on"
                         remedy = "pack both with one --holdout, or this one with --holdout-of the other, --part=holdout"
