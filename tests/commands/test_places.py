@@ -81,13 +81,16 @@ def test_what_a_small_question_needs_is_not_more_than_that(bucket: Bucket, tmp_p
 
 
 def test_a_problem_is_told_of_the_url(bucket: Bucket, tmp_path: Path) -> None:
-    data = bucket.get("store/tokens-00001.npy")
-    bucket.put("store/tokens-00001.npy", data[:-1] + bytes([data[-1] ^ 1]))
+    packtool.pack(tmp_path / "store", "s3://bucket/packed", **PACK)
+    for name in ("store", "packed"):
+        data = bucket.get(f"{name}/tokens-00001.npy")
+        bucket.put(f"{name}/tokens-00001.npy", data[:-1] + bytes([data[-1] ^ 1]))
+        (problem,) = packtool.verify(f"s3://bucket/{name}").problems
+        assert isinstance(problem, DataError)
+        assert (problem.code, problem.where) == ("wrong-checksum", f"s3://bucket/{name}/tokens-00001.npy")
     with pytest.raises(DataError) as error:
         packtool.pack("s3://bucket/store", tmp_path / "packed", **PACK)
     assert (error.value.code, error.value.where) == ("wrong-checksum", "s3://bucket/store/tokens-00001.npy")
-    (problem,) = packtool.verify("s3://bucket/store").problems
-    assert (problem.code, problem.where) == ("wrong-checksum", "s3://bucket/store/tokens-00001.npy")
 
 
 def test_outputs_that_overlap_inputs_are_refused(bucket: Bucket) -> None:

@@ -91,17 +91,6 @@ def test_the_shards_of_a_batch_are_asked_at_the_same_time(bucket: Bucket, tmp_pa
         np.testing.assert_array_equal(found[name], values)
 
 
-def test_verify_reads_a_url_through_the_cache_and_finds_damage(bucket: Bucket) -> None:
-    found = packtool.verify("s3://bucket/whole")
-    assert found.problems == []
-    assert found.tokens > 256
-    data = bucket.get("whole/tokens-00001.npy")
-    bucket.put("whole/tokens-00001.npy", data[:-1] + bytes([data[-1] ^ 1]))
-    (problem,) = packtool.verify("s3://bucket/whole").problems
-    assert isinstance(problem, DataError)
-    assert (problem.code, problem.where) == ("wrong-checksum", "s3://bucket/whole/tokens-00001.npy")
-
-
 @pytest.mark.parametrize("fetch", ["rows", "shards"])
 def test_an_overwritten_url_is_noticed(bucket: Bucket, place: Path, tmp_path: Path, fetch: str) -> None:
     """Read by ranges nothing is checked by a checksum, so the manifest is looked at after each read."""
