@@ -126,8 +126,8 @@ def export(values: GivenValues, terminal: Terminal) -> None:
         kind = "document"
         if manifest.sequence_lengths:
             kind = "row"
-        held = f"{plural(manifest.sequences, kind)}, {plural(manifest.tokens, 'token')}"
-        lines = [f"{held}, as {values['format']}.", *export_lines(manifest)]
+        amounts = f"{plural(manifest.sequences, kind)}, {plural(manifest.tokens, 'token')}"
+        lines = [f"{amounts}, as {values['format']}.", *export_lines(manifest)]
     show_exchange(result, terminal, {"manifest": manifest}, lines)
 
 
@@ -316,8 +316,8 @@ def verify(values: GivenValues, terminal: Terminal) -> None:
     for problem in result.problems:
         say(f"packtool: error[{problem.code}]: {problem.typed()}")
     if not result.problems and not terminal.json and not terminal.quiet:
-        held = ", ".join(map(plural, (result.files, result.bytes, result.tokens), ("file", "byte", "token")))
-        echo(f"{result.path}: nothing wrong in {held}.")
+        amounts = ", ".join(map(plural, (result.files, result.bytes, result.tokens), ("file", "byte", "token")))
+        echo(f"{result.path}: nothing wrong in {amounts}.")
     raise typer.Exit(1 if result.problems else 0)
 
 

@@ -43,8 +43,8 @@ def print_error(error: PacktoolError) -> None:
 
     parts: dict[str, str | None] = {"code": error.code}
     for name in ("where", "what", "remedy"):
-        said = getattr(error, name)
-        parts[name] = said and as_typed(said)
+        text = getattr(error, name)
+        parts[name] = text and as_typed(text)
     sys.stdout.write(json.dumps({"schema_version": 1, "error": parts}) + "\n")
 
 

@@ -188,11 +188,11 @@ def _manifest(
         count = sum(getattr(file, name) for file in done)
         if count or name in _COUNTED:
             counts[name] = count
-    held = sum(shard.tokens.shape[0] for shard in shards)
-    if (counts["documents"], counts["tokens"]) != (first, held):
+    size = sum(shard.tokens.shape[0] for shard in shards)
+    if (counts["documents"], counts["tokens"]) != (first, size):
         raise DataError(
             "ledger-unbalanced",
-            f"{counts['documents']} documents of {counts['tokens']} tokens were read, but {first} of {held} are stored",
+            f"{counts['documents']} documents of {counts['tokens']} tokens were read, but {first} of {size} are stored",
             remedy="do not use this output; report it with the command line and the manifest",
         )
     has_loss = any(shard.loss is not None for shard in shards)

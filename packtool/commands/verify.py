@@ -253,9 +253,9 @@ def _check_columns(dataset: PackedDataset, corpus: Corpus | None) -> None:
 
 
 def _check_trained_of_stores(dataset: PackedDataset, corpus: Corpus) -> None:
-    trained, said = corpus.trained(), dataset.manifest.ledger.trained_stored
-    if trained != said:
-        what = f"{trained} tokens of each store train, but its ledger says {said}"
+    trained, recorded = corpus.trained(), dataset.manifest.ledger.trained_stored
+    if trained != recorded:
+        what = f"{trained} tokens of each store train, but its ledger says {recorded}"
         raise DataError("ledger-unbalanced", what, remedy=AGAIN, where=str(dataset.place))
 
 

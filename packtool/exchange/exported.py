@@ -246,13 +246,13 @@ def _cut(runs: Iterable[_Run]) -> Iterator[_Run]:
 def _joined(runs: Iterable[_Run], tokens: int = BLOCK_TOKENS) -> Iterator[list[_Run]]:
     """Join consecutive runs up to this many tokens; a longer one stays alone."""
     group: list[_Run] = []
-    held = 0
+    size = 0
     for run in runs:
-        if group and held + run.tokens > tokens:
+        if group and size + run.tokens > tokens:
             yield group
-            group, held = [], 0
+            group, size = [], 0
         group.append(run)
-        held += run.tokens
+        size += run.tokens
     if group:
         yield group
 

@@ -78,18 +78,18 @@ def documents(rows: Iterable[ForeignRow], options: ReadOptions) -> Iterator[Read
     Raises:
         DataError: a known column is in some rows and not in others; or see `RowReader`.
     """
-    reader, held, tokens = RowReader(), list[ForeignRow](), 0
+    reader, batch, tokens = RowReader(), list[ForeignRow](), 0
     first: ForeignRow | None = None
     for row in rows:
         first = first or row
         _require_same_columns(row, first)
-        held.append(row)
+        batch.append(row)
         tokens += len(row.ids)
         if tokens >= options.tokens:
-            yield _documents(reader, held)
-            held, tokens = [], 0
-    if held:
-        yield _documents(reader, held)
+            yield _documents(reader, batch)
+            batch, tokens = [], 0
+    if batch:
+        yield _documents(reader, batch)
 
 
 def _require_same_columns(row: ForeignRow, first: ForeignRow) -> None:
@@ -100,15 +100,15 @@ def _require_same_columns(row: ForeignRow, first: ForeignRow) -> None:
         raise bad_mask(f"{what} first record", row.where)
 
 
-def _documents(reader: RowReader, held: list[ForeignRow]) -> ReadDocuments:
+def _documents(reader: RowReader, batch: list[ForeignRow]) -> ReadDocuments:
     """Return the documents of rows; an unknown column that not all of them have can't be about every token."""
-    shared = set(held[0].columns)
-    for row in held:
+    shared = set(batch[0].columns)
+    for row in batch:
         shared.intersection_update(row.columns)
     columns = {}
     for name in sorted(shared):
-        columns[name] = _column([row.columns[name] for row in held])
-    return reader.documents(_column([row.ids for row in held]), columns, lambda row: held[row].where)
+        columns[name] = _column([row.columns[name] for row in batch])
+    return reader.documents(_column([row.ids for row in batch]), columns, lambda row: batch[row].where)
 
 
 def _column(arrays: list[npt.NDArray[Any]]) -> Column:
@@ -278,9 +278,9 @@ class _Block:
             return
         at, row = int(wrong[0]), int(self.row[wrong[0]])
         place = at - int(self.offsets[row])
-        told = what.format(self.columns[name].values[at])
+        fault = what.format(self.columns[name].values[at])
         remedy = "mend the column, or give --ids-only=True"
-        what = f"{name} {told} (token {place}, whose id is {self.ids.values[at]})"
+        what = f"{name} {fault} (token {place}, whose id is {self.ids.values[at]})"
         raise DataError("bad-mask", what, remedy=remedy, where=self.place(row))
 
     def begins(self, keys: I64, kept: Bools) -> Bools:
@@ -359,8 +359,8 @@ class _Block:
             values = self.columns[name].values
             if name in token_columns.LABELS:
                 here = values != IGNORED
-                told = "has the label {}, another token than the id, as if labels were shifted"
-                self._require(~kept | ~here | (values == self.ids.values), name, told)
+                fault = "has the label {}, another token than the id, as if labels were shifted"
+                self._require(~kept | ~here | (values == self.ids.values), name, fault)
             else:
                 here = values == 1
                 self._require(~kept | here | (values == 0), name, "has the value {}, neither 0 nor 1")

@@ -50,21 +50,21 @@ def changed(before: Mapping[str, Any], arguments: object) -> list[str]:
     >>> changed({"stores": ["/a"], "strategy": "bfd", "shuffle": False}, PackArguments(["/a"], "c", strategy="ffd"))
     ['--strategy was bfd', '--no-shuffle was given']
     """
-    now, said = plain_arguments(arguments), []
+    now, differences = plain_arguments(arguments), []
     for name, declaration in declared(type(arguments)).items():
         if before.get(name) == now.get(name):
             continue
         if name not in before:
-            said.append(f"{declaration.flag} was not given")
+            differences.append(f"{declaration.flag} was not given")
         elif isinstance(before[name], bool):
             [typed] = _as_words(name, before[name], repeated=False)
-            said.append(f"{typed} was given")
+            differences.append(f"{typed} was given")
         else:
             value = before[name]
             if isinstance(value, list):
                 value = ",".join(map(str, value))
-            said.append(f"{declaration.flag} was {value}")
-    return said
+            differences.append(f"{declaration.flag} was {value}")
+    return differences
 
 
 def as_flags(arguments: object, names: Sequence[str]) -> list[str]:

@@ -124,14 +124,14 @@ def bucket_figures(tallies: Sequence[Tally], metrics: Sequence[Metrics]) -> list
     tokens = sum(tally.output - tally.padding for tally in tallies)
     buckets = []
     for tally, alone in zip(tallies, metrics, strict=True):
-        held = tally.output - tally.padding
+        content = tally.output - tally.padding
         buckets.append(
             BucketFigures(
                 sequence_length=tally.sequence_length,
                 rows=tally.rows,
                 row_share=ratio(tally.rows, rows),
-                tokens=held,
-                token_share=ratio(held, tokens),
+                tokens=content,
+                token_share=ratio(content, tokens),
                 padding=tally.padding,
                 padding_ratio=alone.padding_ratio,
                 mean_documents_per_row=alone.documents_per_row.mean,
@@ -212,8 +212,8 @@ def packed_sources(
     ends = offsets_of(np.array(store_documents, np.int64)).tolist()
     tokens = [int(lengths[first:last].sum(dtype=np.int64)) for first, last in pairwise(ends)]
     chosen = list(map(_whole, store_documents, tokens)) if choice is None else choice.sources
-    asked = [Fraction(source.epochs) * source.available_tokens for source in chosen]
-    all_asked = sum(asked) or 1
+    amounts = [Fraction(source.epochs) * source.available_tokens for source in chosen]
+    all_amounts = sum(amounts) or 1
     sources = []
     for number, (entry, source) in enumerate(zip(inputs, chosen, strict=True)):
         figures = PackedSourceFigures(
@@ -224,7 +224,7 @@ def packed_sources(
             tokens=tokens[number],
             token_share=ratio(tokens[number], sum(tokens)),
             trained_tokens=None if trained is None else trained[number],
-            asked_share=float(asked[number] / all_asked),
+            asked_share=float(amounts[number] / all_amounts),
             asked_epochs=float(Fraction(source.epochs)),
             epochs=ratio(tokens[number], source.available_tokens),
             stored_documents=source.documents,

@@ -157,7 +157,7 @@ def texts_left_out(counts: Mapping[str, int]) -> str:
     for name, number in counts.items():
         if name.startswith("rejected_") and number:
             reasons.append(f"{count(number)} {name.removeprefix('rejected_').replace('_', '-')}")
-    said = ", ".join(left_out)
+    words = ", ".join(left_out)
     if reasons:
-        said += f" ({', '.join(reasons)})"
-    return said
+        words += f" ({', '.join(reasons)})"
+    return words

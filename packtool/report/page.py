@@ -104,8 +104,8 @@ def _packed_with(report: MeasuredReport) -> Iterator[tuple[str, str]]:
 
 
 def _tried_on(report: StoreReport) -> Iterator[tuple[str, str]]:
-    held = [f"{count(value)} {name.replace('_', ' ')}" for name, value in report.counts.items()]
-    yield "holds", ", ".join(held)
+    amounts = [f"{count(value)} {name.replace('_', ' ')}" for name, value in report.counts.items()]
+    yield "holds", ", ".join(amounts)
     if report.comparison:
         tried = []
         for entry in report.comparison.entries:

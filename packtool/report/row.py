@@ -105,5 +105,5 @@ class Row:
     left_out: int = 0
 
     def __repr__(self) -> str:
-        held = f"{plural(self.sequence_length, 'token')} in {plural(len(self.segments), 'segment')}"
-        return f"<Row: {self.path}, {self.kind} {self.row:,} of {self.rows:,}, {held}>"
+        size = f"{plural(self.sequence_length, 'token')} in {plural(len(self.segments), 'segment')}"
+        return f"<Row: {self.path}, {self.kind} {self.row:,} of {self.rows:,}, {size}>"

@@ -121,10 +121,10 @@ def _print_headline(report: PackedReport, console: Console) -> None:
 
 
 def _print_blend(report: BlendReport, console: Console, *, full: bool) -> None:
-    held = (
+    summary = (
         f"{count(report.samples)} {report.unit} of {count(report.sample_tokens)} tokens, {count(report.tokens)} in all"
     )
-    console.print(Text.assemble((report.path, "bold"), f" · {held}"))
+    console.print(Text.assemble((report.path, "bold"), f" · {summary}"))
     if report.left_out:
         console.print(left_out(report))
     if not full:
@@ -268,8 +268,8 @@ def _held(report: StoreReport) -> RenderableType:
 
 def _print_lengths(lengths: Lengths, console: Console) -> None:
     """Print the length distribution: figures and a histogram."""
-    held = f"{plural(lengths.documents, 'document')}, {plural(lengths.total, 'token')}"
-    console.print(_heading("Document length in tokens", f"{held}; mean {number(lengths.mean)}"))
+    summary = f"{plural(lengths.documents, 'document')}, {plural(lengths.total, 'token')}"
+    console.print(_heading("Document length in tokens", f"{summary}; mean {number(lengths.mean)}"))
     ranks = "  ".join(f"{name} {short(getattr(lengths, name))}" for name in ("min", "p10", "p50", "p90", "p99", "max"))
     console.print(Text(ranks, "dim"))
     console.print(bars([(b.first, b.last, b.documents) for b in lengths.histogram], "document"))

@@ -495,6 +495,6 @@ class StoreReport(msgspec.Struct, WithPage, frozen=True, kw_only=True):
     temporary_bytes: int | None = None
 
     def __repr__(self) -> str:
-        held = f"{plural(self.lengths.documents, 'document')}, {plural(self.lengths.total, 'token')}"
+        size = f"{plural(self.lengths.documents, 'document')}, {plural(self.lengths.total, 'token')}"
         tried = "" if self.comparison is None else f", {plural(len(self.comparison.entries), 'plan')} compared"
-        return f"<{type(self).__name__}: {self.path}, {held}{tried}>"
+        return f"<{type(self).__name__}: {self.path}, {size}{tried}>"

@@ -309,15 +309,15 @@ def _spent(rows: Trial | PackedReport, of_padding: str) -> list[str]:
     Args:
         of_padding: what else there is to say of padding.
     """
-    metrics, said = rows.metrics, []
+    metrics, shares = rows.metrics, []
     assert metrics is not None, "what is spent follows from boundaries"
     if metrics.padding_ratio:
-        said.append(f"{percent(metrics.padding_ratio)} of the tokens in rows are padding{of_padding}")
+        shares.append(f"{percent(metrics.padding_ratio)} of the tokens in rows are padding{of_padding}")
     if metrics.repeated_ratio:
-        said.append(f"{percent(metrics.repeated_ratio)} of the tokens in rows are repeated")
+        shares.append(f"{percent(metrics.repeated_ratio)} of the tokens in rows are repeated")
     if _dropped(rows):
-        said.append(f"{percent(_dropped(rows))} of the text is dropped")
-    return said
+        shares.append(f"{percent(_dropped(rows))} of the text is dropped")
+    return shares
 
 
 def _added(rows: Trial | PackedReport) -> int:
@@ -469,8 +469,8 @@ def judge(report: PackedReport) -> list[Judgement]:
     judgements = [_judge_waste(report, metrics), _judge_cuts(metrics), *_judge_mixing(report)]
     if report.beyond:
         share = percent(ratio(report.beyond, report.ledger.input))
-        said = f"{share} of the text is left out: what follows the first tokens of long documents."
-        judgements.insert(1, Judgement(True, said))
+        words = f"{share} of the text is left out: what follows the first tokens of long documents."
+        judgements.insert(1, Judgement(True, words))
     if report.neighbours is not None:
         keeps = STRATEGIES[report.strategy].neighbours
         judgements.append(Judgement(keeps, f"{neighbours_shown(report.neighbours)}."))
@@ -494,12 +494,12 @@ def _judge_waste(report: PackedReport, metrics: Metrics) -> Judgement:
         parts.append(f"{percent(added / report.ledger.rows)} of the rows are there since {_limit(report)}")
     if not parts:
         return Judgement(True, "Nothing is wasted: no padding, nothing repeated or dropped.")
-    said = ", ".join(parts)
+    words = ", ".join(parts)
     if waste(report) > WASTE:
-        return Judgement(False, f"{said}: more than {percent(WASTE)}; other strategies may waste less.")
+        return Judgement(False, f"{words}: more than {percent(WASTE)}; other strategies may waste less.")
     if metrics.padding_ratio > WASTE:  # of a few rows, the part of one that is not full is a large share
-        return Judgement(True, f"{said}: less than one row, a remainder that more text makes small.")
-    return Judgement(True, f"{said}: little is wasted.")
+        return Judgement(True, f"{words}: less than one row, a remainder that more text makes small.")
+    return Judgement(True, f"{words}: little is wasted.")
 
 
 def _judge_cuts(metrics: Metrics) -> Judgement:

@@ -31,8 +31,8 @@ def needing(what: str) -> Iterator[None]:
         missing = [name for name in BEYOND_READING if find_spec(name) is None]
         if error.name is None or error.name.partition(".")[0] not in missing:
             raise
-        said = f"{what} needs {', '.join(missing)}; only reading written datasets does without"
-        raise UsageError("missing-package", said, remedy=how_to_install(*missing)) from None
+        sentence = f"{what} needs {', '.join(missing)}; only reading written datasets does without"
+        raise UsageError("missing-package", sentence, remedy=how_to_install(*missing)) from None
 
 
 def how_to_install(*packages: str, prefix: str | None = None) -> str:

@@ -160,10 +160,10 @@ def _unframed(path: Path, compression: str | None) -> BinaryIO:
         table = np.frombuffer(file.read(_FRAME.itemsize * frames), _FRAME)
     firsts = np.minimum(np.arange(frames + 1, dtype=np.int64) * at_most, items)
     places = begin + offsets_of(table["compressed"])
-    said = np.empty(frames, _FRAME)
-    said["first"], said["items"], said["size"] = firsts[:-1], np.diff(firsts), np.diff(offsets[firsts])
-    said["place"], said["compressed"] = places[:-1], table["compressed"]
-    if offsets[0] or firsts[-1] != items or places[-1] != size or (said != table).any():
+    expected = np.empty(frames, _FRAME)
+    expected["first"], expected["items"], expected["size"] = firsts[:-1], np.diff(firsts), np.diff(offsets[firsts])
+    expected["place"], expected["compressed"] = places[:-1], table["compressed"]
+    if offsets[0] or firsts[-1] != items or places[-1] != size or (expected != table).any():
         raise damaged(path, f"its {frames} frames do not divide its {items} items and {size} bytes")
     with samples.unpacked(path, compression, int(offsets[-1]), begin) as unpacked:
         starts = (offsets + np.uint32(4 * (items + 2))).astype("<u4")

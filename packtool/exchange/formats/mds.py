@@ -216,12 +216,12 @@ def _require_as_said(path: Path, shard: _Shard) -> None:
     """Require that a file has the version, size and hashes in its index."""
     if (shard.format, shard.version) != ("mds", 2):
         raise damaged(path, f"version {shard.version} of {shard.format} can't be read")
-    said = shard.raw_data
+    file = shard.raw_data
     if shard.zip_data is not None and shard.is_packed(path):
-        said = shard.zip_data
-    if path.stat().st_size != said.bytes:
-        raise damaged(path, f"has {path.stat().st_size} bytes, but its index says {said.bytes}")
-    samples.require_hashes(path, said.hashes)
+        file = shard.zip_data
+    if path.stat().st_size != file.bytes:
+        raise damaged(path, f"has {path.stat().st_size} bytes, but its index says {file.bytes}")
+    samples.require_hashes(path, file.hashes)
 
 
 def _require_contents(path: Path, shard: _Shard, count: int, columns: _Columns) -> None:

@@ -130,11 +130,11 @@ class StoreShareCounter:
 
     def tokens(self, rows: Segments) -> npt.NDArray[np.float64]:
         """Count tokens of each store in each batch of these rows: (batches, stores)."""
-        held, stores = rows.document >= 0, len(self._stores) - 1
-        batch, batches = rows.group_of()[held] // self.batch_size, -(-rows.groups // self.batch_size)
-        store = np.searchsorted(self._stores, rows.document[held], side="right") - 1
+        of_documents, stores = rows.document >= 0, len(self._stores) - 1
+        batch, batches = rows.group_of()[of_documents] // self.batch_size, -(-rows.groups // self.batch_size)
+        store = np.searchsorted(self._stores, rows.document[of_documents], side="right") - 1
         counted: npt.NDArray[Any] = np.bincount(
-            batch * stores + store, weights=rows.length[held], minlength=batches * stores
+            batch * stores + store, weights=rows.length[of_documents], minlength=batches * stores
         )
         return counted.reshape(batches, stores)
 
@@ -216,10 +216,10 @@ class PairDistanceCounter:
 
     def measure(self, rows: Segments, first_row: int) -> PairDistancePart:
         """Measure the contribution of rows from `first_row` on, in any process."""
-        held = rows.document >= 0
-        document = rows.document[held]
-        row = rows.group_of()[held]
-        begins = rows.start[held] == 0
+        of_documents = rows.document >= 0
+        document = rows.document[of_documents]
+        row = rows.group_of()[of_documents]
+        begins = rows.start[of_documents] == 0
         places, at = self._followed(document[begins], row[begins] + first_row)
         batches = -(-rows.groups // self.batch_size)
         key = distinct(row // self.batch_size * self._documents + document)

@@ -103,11 +103,11 @@ def window_ranges(lengths: Ints, tokens: int, ends: Sequence[int] = ()) -> list[
     """
     ranges = []
     for first, last in pairwise(sorted({0, *ends, len(lengths)})):
-        begin, held = first, 0  # the window that is being filled: its first document, and its tokens so far
+        begin, size = first, 0  # the window that is being filled: its first document, and its tokens so far
         for step in range(first, last, _BATCH):
             stop = min(step + _BATCH, last)
             totals = np.cumsum(lengths[step:stop], dtype=np.int64)
-            before = -held
+            before = -size
             while True:
                 end = step + int(np.searchsorted(totals, before + tokens, side="right"))
                 if end >= stop:
@@ -117,7 +117,7 @@ def window_ranges(lengths: Ints, tokens: int, ends: Sequence[int] = ()) -> list[
                 begin, before = end, 0
                 if end > step:
                     before = int(totals[end - step - 1])
-            held = int(totals[-1]) - before
+            size = int(totals[-1]) - before
         if begin < last:
             ranges.append((begin, last))
     return ranges
@@ -272,7 +272,7 @@ class _RoundedPlan(Plan):
 
     def segments(self, units: Ints) -> Segments:
         pieces = self._plan.segments(units)
-        held: I64 = np.minimum(pieces.length, self._lengths.take(pieces.document) - pieces.start)
+        length: I64 = np.minimum(pieces.length, self._lengths.take(pieces.document) - pieces.start)
         # While it is filled up, each piece is its own group.
-        filled = fill_up(replace(pieces, length=held, offsets=np.arange(len(pieces) + 1)), pieces.length - held)
+        filled = fill_up(replace(pieces, length=length, offsets=np.arange(len(pieces) + 1)), pieces.length - length)
         return replace(filled, offsets=filled.offsets.take(pieces.offsets))

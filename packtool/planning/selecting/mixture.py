@@ -175,10 +175,10 @@ def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int, arrays: Arra
     out: Mask = arrays.filled(len(kept), np.bool_, lambda a, b: np.zeros(b - a, np.bool_))
     if not part or not kept.any():
         return out
-    held = np.zeros(1 << _GROUP_BITS, np.int64)
+    sizes = np.zeros(1 << _GROUP_BITS, np.int64)
     for a, b, drawn in _drawn(kept, seed):
-        held += np.bincount(_group(drawn), weights=lengths[a:b][kept[a:b]], minlength=len(held)).astype(np.int64)
-    reached = np.cumsum(held)
+        sizes += np.bincount(_group(drawn), weights=lengths[a:b][kept[a:b]], minlength=len(sizes)).astype(np.int64)
+    reached = np.cumsum(sizes)
     wanted = part * int(reached[-1])
     last = int(np.searchsorted(reached, int(wanted), side="right"))
     near, near_drawn = [], []
@@ -188,7 +188,7 @@ def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int, arrays: Arra
         near.append(a + np.flatnonzero(kept[a:b])[group == last])
         near_drawn.append(drawn[group == last])
     ordered = np.concatenate(near)[order_by(np.concatenate(near_drawn))]
-    sums = int(reached[last] - held[last]) + offsets_of(lengths[ordered])
+    sums = int(reached[last] - sizes[last]) + offsets_of(lengths[ordered])
     count = int(np.searchsorted(sums, int(wanted), side="right")) - 1
     if count < len(ordered):
         count += abs(int(sums[count + 1]) - wanted) < abs(int(sums[count]) - wanted)

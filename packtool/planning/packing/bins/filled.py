@@ -133,8 +133,8 @@ class FilledBins:
             return {}
         full, short = self._full_and_short
         rows = self.documents.rows
-        held = rows * self.sequence_length
-        slide = held > self.lengths[self.documents.long]
+        capacity = rows * self.sequence_length
+        slide = capacity > self.lengths[self.documents.long]
         return {
             "overlapping": int(rows[slide].sum()),
             "whole": int(rows[~slide].sum()),
