@@ -394,15 +394,15 @@ def _check_once(dataset: PackedDataset) -> None:
 
 def _check_stretch(dataset: PackedDataset, starts: I64, low: int, high: int) -> None:
     """Apply `_check_once` to the places from `low` up to `high`; a place is a token's number on the documents' line."""
-    fresh, again = _Intervals(low, high), _Intervals(low, high)
+    fresh, again = [np.empty((2, 0), np.int64)], [np.empty((2, 0), np.int64)]
     for _, _, rows in _batches(dataset):
         real = rows.document >= 0
         begin = starts[rows.document[real]] + rows.start[real]
         end = begin + rows.length[real]
         first_fresh = begin + rows.repeated[real]  # repeated tokens are a segment's first ones
-        fresh.add(first_fresh, end)
-        again.add(begin, first_fresh)
-    begin, end = fresh.intervals()
+        fresh.append(_within(first_fresh, end, low, high))
+        again.append(_within(begin, first_fresh, low, high))
+    begin, end = np.concatenate(fresh, axis=1)
     order = np.argsort(begin, kind="stable")
     begin, end = begin[order], end[order]
     # If any two intervals overlap, two that are neighbours in this order do.
@@ -410,34 +410,17 @@ def _check_stretch(dataset: PackedDataset, starts: I64, low: int, high: int) -> 
     if twice.size:
         raise _placed(dataset, starts, int(begin[twice[0] + 1]), "is placed twice, without being marked as repeated")
     covered = offsets_of(end - begin)
-    first, last = again.intervals()
+    first, last = np.concatenate(again, axis=1)
     covered_inside = _before(last, begin, end, covered) - _before(first, begin, end, covered)
     lost = np.flatnonzero(covered_inside != last - first)
     if lost.size:
         raise _placed(dataset, starts, int(first[lost[0]]), "is marked as repeated, but placed nowhere")
 
 
-class _Intervals:
-    """Intervals of places, collected part by part: only what lies from `low` up to `high` is kept."""
-
-    def __init__(self, low: int, high: int) -> None:
-        self._low = low
-        self._high = high
-        self._begins: list[I64] = []
-        self._ends: list[I64] = []
-
-    def add(self, begin: I64, end: I64) -> None:
-        """Add intervals ``begin:end``; empty ones are left out."""
-        begin = np.maximum(begin, self._low)
-        end = np.minimum(end, self._high)
-        inside = begin < end
-        self._begins.append(begin[inside])
-        self._ends.append(end[inside])
-
-    def intervals(self) -> tuple[I64, I64]:
-        """Return the starts and the ends of all intervals, in the order in which they were added."""
-        none = np.empty(0, np.int64)
-        return np.concatenate([none, *self._begins]), np.concatenate([none, *self._ends])
+def _within(begin: I64, end: I64, low: int, high: int) -> I64:
+    """Return what lies from `low` up to `high` of intervals ``begin:end``: (2, intervals), without empty ones."""
+    clipped = np.stack([np.maximum(begin, low), np.minimum(end, high)])
+    return clipped[:, clipped[0] < clipped[1]]
 
 
 def _before(place: I64, begin: I64, end: I64, covered: I64) -> I64:

@@ -245,16 +245,10 @@ def _cut(runs: Iterable[_Run]) -> Iterator[_Run]:
 
 def _joined(runs: Iterable[_Run], tokens: int = BLOCK_TOKENS) -> Iterator[list[_Run]]:
     """Join consecutive runs up to this many tokens; a longer one stays alone."""
-    group: list[_Run] = []
-    size = 0
-    for run in runs:
-        if group and size + run.tokens > tokens:
-            yield group
-            group, size = [], 0
-        group.append(run)
-        size += run.tokens
-    if group:
-        yield group
+    every = list(runs)
+    offsets = offsets_of(np.array([run.tokens for run in every], np.int64))
+    for first, last in groups(offsets, tokens):
+        yield every[first:last]
 
 
 def _block(runs: list[_Run]) -> SequenceBlock:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
+from itertools import starmap
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -196,13 +198,18 @@ def _dataset_sections(report: MeasuredReport) -> Iterator[str]:
 
 def _mixture_figure(sources: Sequence[PackedSourceFigures]) -> str:
     """Chart the share of tokens that each store was to have, and the one that it has."""
-    title, asked, got = "The mixture, asked and got", ("asked", "c0"), ("got", "c1")
-    rows = []
-    for source in sources:
-        parts = [(*asked, source.asked_share), (*got, source.token_share)]
-        rows.append((tables.source_name(source), parts))
+    rows = [(tables.source_name(source), source.asked_share, source.token_share) for source in sources]
     note = "Share of the tokens packed. Small shares are drawn apart."
-    return figure(title, charts.dots(title, rows), note, charts.legend([asked, got]))
+    return _two_shares("The mixture, asked and got", ("asked", "got"), rows, note)
+
+
+def _two_shares(title: str, names: tuple[str, str], rows: Iterable[tuple[str, float, float]], note: str) -> str:
+    """Chart two shares, of these names, for the label of each row."""
+    first, second = (names[0], "c0"), (names[1], "c1")
+    lines = []
+    for label, one, other in rows:
+        lines.append((label, [(*first, one), (*second, other)]))
+    return figure(title, charts.dots(title, lines), note, charts.legend([first, second]))
 
 
 def _figures(metrics: Metrics) -> Iterator[tuple[str, str]]:
@@ -385,15 +392,10 @@ def _advice(advice: Sequence[Advice]) -> str:
 
 def _losses(size: int | None, entries: Sequence[Trial]) -> str:
     """Chart what each strategy pads and cuts, one line a strategy."""
-    title = f"Padding against cuts: {name_of(size).lower()}"
-    padding, cut = ((tables.FIGURES["padding_ratio"].title, "c0"), (tables.FIGURES["cut_fitting_ratio"].title, "c1"))
-    rows = []
-    for entry in entries:
-        metrics = entry.metrics
-        parts = [(*padding, metrics.padding_ratio), (*cut, metrics.cut_fitting_ratio)]
-        rows.append((entry.strategy, parts))
+    rows = map(attrgetter("strategy", "metrics.padding_ratio", "metrics.cut_fitting_ratio"), entries)
+    names = tables.FIGURES["padding_ratio"].title, tables.FIGURES["cut_fitting_ratio"].title
     note = "Shares of the tokens in rows, and of the documents that would fit in a row. Small shares are drawn apart."
-    return figure(title, charts.dots(title, rows), note, charts.legend([padding, cut]))
+    return _two_shares(f"Padding against cuts: {name_of(size).lower()}", names, rows, note)
 
 
 def _picture(entry: Trial) -> str:
@@ -491,8 +493,7 @@ def tiles(shown: Sequence[tuple[str, str]]) -> str:
 
 def facts(known: Iterable[tuple[str, str]]) -> str:
     """List names and values."""
-    items = [_term(*item) for item in known]
-    return f"<dl class='facts'>{''.join(items)}</dl>"
+    return f"<dl class='facts'>{''.join(starmap(_term, known))}</dl>"
 
 
 def _term(name: str, value: str) -> str:
