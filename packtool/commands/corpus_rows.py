@@ -24,9 +24,9 @@ from packtool.planning.metrics.neighbours import Neighbours
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import Strategy
 from packtool.planning.packing.untrained import text_beyond
-from packtool.planning.plan import Plan
+from packtool.planning.plan import Plan, stages_of
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
-from packtool.report.dataset_report import counted_report, packed_sources, stages_of
+from packtool.report.dataset_report import counted_report, packed_sources
 from packtool.report.types import PackedReport
 from packtool.rows.stored_tokens import name_for
 from packtool.rows.unit_source import StoreSource

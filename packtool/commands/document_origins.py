@@ -122,7 +122,23 @@ class Named(NamedTuple):
     absent: list[tuple[int, int]]  # documents outside the dataset, by the number of their store and theirs there
 
 
-class Origins:
+class PackedDocuments:
+    """The documents of a packed dataset, by their numbers in it and in their stores."""
+
+    def __init__(self, dataset: PackedDataset) -> None:
+        self._firsts = offsets_of(np.array(dataset.manifest.store_documents, np.int64))
+        self._chosen = dataset.chosen()
+
+    def stored(self, document: int) -> tuple[int, int]:
+        """Return the store of a document of the dataset, and its number there."""
+        source = int(np.searchsorted(self._firsts, document, side="right")) - 1
+        number = document - int(self._firsts[source])
+        if self._chosen is not None:
+            number = int(self._chosen[source][number])
+        return source, number
+
+
+class Origins(PackedDocuments):
     """File and record of each document of a packed dataset.
 
     Args:
@@ -134,14 +150,13 @@ class Origins:
 
     def __init__(self, dataset: PackedDataset, stores: Sequence[Typed]) -> None:
         require_same_stores(dataset, stores)
+        super().__init__(dataset)
         self._stores = list(map(TokenStore, stores))
-        self._firsts = offsets_of(np.array(dataset.manifest.store_documents, np.int64))
-        self._chosen = dataset.chosen()
         self._ids: dict[int, Any] = {}
 
     def place(self, document: int) -> str:
         """Return `file:record` of a document of the dataset."""
-        source, stored = self._stored(document)
+        source, stored = self.stored(document)
         return self._stores[source].origin(stored)
 
     @property
@@ -151,7 +166,7 @@ class Origins:
 
     def id(self, document: int) -> str | None:
         """Return the id of a document of the dataset; None if ids were not kept."""
-        source, stored = self._stored(document)
+        source, stored = self.stored(document)
         store = self._stores[source]
         if store.id_field is None:
             return None
@@ -173,14 +188,6 @@ class Origins:
                 left = stored[~np.isin(stored, self._chosen[source])]
                 absent += [(source, number) for number in left.tolist()]
         return Named(np.concatenate(packed), absent)
-
-    def _stored(self, document: int) -> tuple[int, int]:
-        """Return the store of a document of the dataset, and its number there."""
-        source = int(np.searchsorted(self._firsts, document, side="right")) - 1
-        number = document - int(self._firsts[source])
-        if self._chosen is not None:
-            number = int(self._chosen[source][number])
-        return source, number
 
     def _packed(self, source: int, stored: I64) -> I64:
         """Return the numbers in the dataset of a store's documents, once for each time they were packed."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.choosing.stored_document import stored_document
-from packtool.commands.document_origins import Origins, documents_named, stores_nearby, stores_of
+from packtool.commands.document_origins import Origins, PackedDocuments, documents_named, stores_nearby, stores_of
 from packtool.commands.places import places_to_read
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
@@ -27,7 +27,7 @@ from packtool.options.signature import takes
 from packtool.outputs.tokenizer_files import read_tokenizer
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
-from packtool.planning.plan import INSERTED_EOS, PADDING, offsets_of
+from packtool.planning.plan import INSERTED_EOS, PADDING
 from packtool.report.row import Row, RowPart, RowSegment, Run
 from packtool.rows.stored_tokens import open_packed
 from packtool.support.sizes import plural
@@ -272,7 +272,7 @@ def _segments(
     return out
 
 
-class _Documents:
+class _Documents(PackedDocuments):
     """What is known of the documents of a dataset, to show segments of them.
 
     Args:
@@ -282,9 +282,8 @@ class _Documents:
     def __init__(
         self, dataset: PackedDataset, origins: Origins | None, roles: Sequence[Mapping[int, str]], decode: Decode
     ) -> None:
+        super().__init__(dataset)
         self._lengths: Any = dataset.lengths()
-        self._firsts = offsets_of(np.array(dataset.manifest.store_documents, np.int64))
-        self._chosen = dataset.chosen()
         self._eos = dataset.manifest.tokenizer.eos_id
         self._columns = dataset.columns
         self._origins, self._roles, self._decode = origins, roles, decode
@@ -298,10 +297,7 @@ class _Documents:
             repeated: of its first tokens.
             loss: of its other tokens; None where all of them train.
         """
-        source = int(np.searchsorted(self._firsts, document, side="right")) - 1
-        number = document - int(self._firsts[source])
-        if self._chosen is not None:
-            number = int(self._chosen[source][number])
+        source, number = self.stored(document)
         again = origin = identifier = None
         if repeated:
             again = self._decode(ids[:repeated])

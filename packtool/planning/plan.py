@@ -10,6 +10,7 @@ order form *rows* of `sequence_length` tokens. What a unit does not fill is padd
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
@@ -153,6 +154,14 @@ class Plan(ABC):
     @abstractmethod
     def segments(self, units: Ints) -> Segments:
         """Return the segments of these units, in this order; they may have fewer than `unit` tokens in all."""
+
+
+def stages_of(plans: Sequence[Plan]) -> dict[str, int]:
+    """Add up the rows of plans by the step that made them."""
+    stages: Counter[str] = Counter()
+    for plan in plans:
+        stages.update(plan.stages)
+    return dict(stages)
 
 
 def index_type(items: int) -> type[np.integer[Any]]:

@@ -34,7 +34,7 @@ from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import STRATEGIES, PackOptions, Strategy, check, plan_corpus
 from packtool.planning.packing.strategy import mixes
 from packtool.planning.packing.untrained import text_beyond
-from packtool.planning.plan import I64, Ints, Mask, Plan, Segments, distinct
+from packtool.planning.plan import I64, Ints, Mask, Plan, Segments, distinct, stages_of
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.planning.shuffling.permutation import Purpose, keys
 from packtool.report import dataset_report
@@ -361,7 +361,7 @@ def _try(
         attention_masked=ratio(metrics.attention_masked, stream_pairs),
         buckets=dataset_report.bucket_figures(tallies, measures.buckets),
         documents_per_row=dataset_report.documents_per_row(measures.documents_in_row),
-        stages=dataset_report.stages_of(plans) or None,
+        stages=stages_of(plans) or None,
         sample_rows=dataset_report.sample_rows(rows_to_draw(lengths, candidate, trains, most), lengths),
     )
     return trial, timing

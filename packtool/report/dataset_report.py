@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -19,7 +18,7 @@ from packtool.planning.metrics.sliding import sliding
 from packtool.planning.metrics.summary import Metrics, measure_rows
 from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import PackOptions
-from packtool.planning.plan import I64, PADDING, Ints, Plan, Segments, offsets_of
+from packtool.planning.plan import I64, PADDING, Ints, Segments, offsets_of
 from packtool.report.types import (
     SCHEMA_VERSION,
     BucketFigures,
@@ -68,14 +67,6 @@ def counted_report(report: PackedReport, tallies: Sequence[Tally]) -> PackedRepo
         documents_per_row=in_rows,
         sliding=slid,
     )
-
-
-def stages_of(plans: Sequence[Plan]) -> dict[str, int]:
-    """Add up the rows of plans by the step that made them."""
-    stages: Counter[str] = Counter()
-    for plan in plans:
-        stages.update(plan.stages)
-    return dict(stages)
 
 
 def read_report(place: Typed, manifest: PackedManifest) -> PackedReport:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -12,7 +11,7 @@ import numpy.typing as npt
 
 from packtool.planning.arrays import IN_MEMORY, Arrays
 from packtool.planning.packing.bins.mix import mix
-from packtool.planning.plan import I64, Ints, Mask, Plan, Segments, index_type, offsets_of, pieces_of, ranges
+from packtool.planning.plan import I64, Ints, Mask, Plan, Segments, index_type, offsets_of, pieces_of, ranges, stages_of
 
 _BATCH = 1 << 20  # segments looked up at a time
 INDEXED_UNIT = 64
@@ -189,9 +188,6 @@ class RowsPlan(Plan):
             firsts: first document of each window.
             arrays: allocates the arrays of the plan.
         """
-        stages: Counter[str] = Counter()
-        for plan in plans:
-            stages.update(plan.stages)
         return cls(
             plans[0].sequence_length,
             lengths,
@@ -200,7 +196,7 @@ class RowsPlan(Plan):
             whole=plans[0]._whole,
             dropped=sum(plan.dropped for plan in plans),
             eos_omitted=sum(plan.eos_omitted for plan in plans),
-            stages=dict(stages),
+            stages=stages_of(plans),
         )
 
     @property
