@@ -30,7 +30,6 @@ from packtool.options.kinds import (
     Records,
     parse_inputs,
     parse_limit,
-    parse_share,
 )
 from packtool.options.shared import (
     EosToken,
@@ -216,16 +215,6 @@ class FimOptions:
     fim_split: Annotated[
         str | None, _with_fim(TEXT, "Split at this separator and rearrange each part on its own.", metavar="SEPARATOR")
     ] = None
-
-    @property
-    def rearranged(self) -> Fraction:
-        """The share of documents that are rearranged, exactly as written; 0 unless given."""
-        return Fraction(0) if self.fim_rate is None else parse_share(self.fim_rate)
-
-    @property
-    def suffix_first(self) -> Fraction:
-        """The share of these that are written suffix first, exactly as written."""
-        return parse_share(self.fim_spm_rate)
 
 
 def _left_out(which: str, unit: str, kind: Kind = NUMBER, only: Only | None = None) -> Option:

@@ -8,7 +8,7 @@ from packtool.errors import DataError, visible
 
 REASONS = {
     "invalid-json": "fix the record",
-    "invalid-utf8": "convert the text, for example with iconv -f latin1 -t utf-8",
+    "invalid-utf8": "convert it to UTF-8 from the encoding that it has, or leave it out where it is no text",
     "lone-surrogate": "fix the record",
     "missing-text": "name the field with --text-field or --conversations, or the fields with --prompt and --completion",
     "unclear-fields": "say which is meant",

@@ -271,11 +271,8 @@ def test_a_field_of_text_that_is_named_is_what_is_read(tmp_path: Path, model: Pa
     ):
         packtool.tokenize(source, place, tokenizer=model, text_field="body")
     assert packtool.stats(source, tokenizer=model).sources[0].trained_tokens > 0
-    with (
-        pytest.warns(PacktoolWarning, match="no document is left"),
-        pytest.warns(PacktoolWarning, match="3 records could not be used"),
-    ):
-        assert packtool.stats(source, text_field="body").lengths.documents == 0
+    with pytest.raises(PacktoolError, match=r"no text field 'body' in any record; the first has messages"):
+        packtool.stats(source, text_field="body")
 
 
 ENDLESS = (

@@ -117,10 +117,8 @@ def special_tokens_of(files: Mapping[str, bytes]) -> dict[str, str]:
     tokens: dict[str, str] = {}
     for name in _SPECIAL:
         for config in configs:
-            token = config.get(name)
-            if isinstance(token, dict):  # with its options, as Transformers saves added tokens
-                token = token.get("content")
-            if isinstance(token, str):
+            token = text_of_token(config.get(name))
+            if token is not None:
                 tokens[name] = token
                 break
     return tokens
@@ -133,6 +131,15 @@ def any_of(texts: Iterable[str]) -> re.Pattern[str]:
     ['<a>', '<a']
     """
     return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or "(?!)")
+
+
+def text_of_token(value: Any) -> str | None:
+    """Return the text of a token, which Transformers saves as a string, or as an object with its options; else None."""
+    if isinstance(value, Mapping):
+        value = value.get("content")
+    if not isinstance(value, str):
+        return None
+    return value
 
 
 def _text(data: bytes, name: str) -> str:

@@ -90,7 +90,7 @@ def readings(record: Mapping[str, Any]) -> list[RecordLayout]:
     if not found:  # an empty text is one, and an empty answer, too
         found = _read(record, names, lambda value: value is not None)[:1]
     if not found:  # what a row of a table lacks is null: reading it tells
-        nulls = [_of_messages(name) for name in names.messages if record[name] is None]
+        nulls = [RecordLayout(name) for name in names.messages if record[name] is None]
         found = ([TEXTS] * names.text + nulls)[:1]
     return found
 
@@ -101,7 +101,7 @@ def _read(record: Mapping[str, Any], names: _Named, counts: Callable[[Any], bool
     if names.text and counts(record[TEXT]):
         found.append(TEXTS)
     talks = [name for name in names.messages if counts(record[name]) and _may_be_messages(record[name])]
-    found += [_of_messages(name) for name in talks]
+    found += [RecordLayout(name) for name in talks]
     if len(names.preference) == len(PREFERENCE) and all(counts(record[name]) for name in PREFERENCE):
         return found + [_preferred(record, names, name) for name in PREFERENCE]
     if talks or not names.answers:
@@ -117,7 +117,7 @@ def _read(record: Mapping[str, Any], names: _Named, counts: Callable[[Any], bool
         elif names.context and counts(record[CONTEXT]):
             ways.append((CONTEXT, name))  # elsewhere nothing tells whether it belongs to the prompt
         for prompt in ways:
-            found += [_of_pair(prompt, answer) for answer in answers]
+            found += [RecordLayout(prompt=prompt, completion=answer) for answer in answers]
     return found
 
 
@@ -160,22 +160,12 @@ def _named(names: tuple[str, ...]) -> _Named:
     prompts = [name for name in found.prompts if name != "input" or "instruction" not in every]
     if len(found.messages) == 1:
         (name,) = found.messages
-        return found._replace(only=_of_messages(name), values=(name,), kind=list)
+        return found._replace(only=RecordLayout(name), values=(name,), kind=list)
     if not found.messages and len(prompts) == len(found.answers) == 1:
         (prompt,), (answer,) = prompts, found.answers
         asked = INSTRUCTION if prompt == "instruction" else (prompt,)
-        return found._replace(only=_of_pair(asked, answer), values=(prompt, answer))
+        return found._replace(only=RecordLayout(prompt=asked, completion=answer), values=(prompt, answer))
     return found
-
-
-@lru_cache
-def _of_messages(name: str) -> RecordLayout:
-    return RecordLayout(name)
-
-
-@lru_cache
-def _of_pair(prompt: tuple[str, ...], answer: str) -> RecordLayout:
-    return RecordLayout(prompt=prompt, completion=answer)
 
 
 def is_label(name: str) -> bool:
@@ -243,10 +233,10 @@ def _preferred(record: Mapping[str, Any], names: _Named, name: str) -> RecordLay
     """Return the layout of one answer of a preference pair: behind its prompt, a text, or messages of its own."""
     prompts = [asked for asked in names.prompts if _may_be_said(record[asked])]
     if isinstance(record[name], str) and prompts:
-        return _of_pair((prompts[0],), name)
+        return RecordLayout(prompt=(prompts[0],), completion=name)
     if isinstance(record[name], str) and not holds_messages(record[name]):
         return RecordLayout(text=name)
-    return _of_messages(name)
+    return RecordLayout(name)
 
 
 def is_something(value: Any) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from packtool.text.conversations.calls import CALL, calls_of, json_in, with_object
@@ -204,7 +203,11 @@ def _part(part: Any, number: int) -> dict[str, Any]:
     if kind == "thinking":
         thought = fields.get("thinking")
         if isinstance(thought, list):  # Mistral's has parts of its own
-            thought = "".join(map(partial(_said_in, number), thought))
+            said = ""
+            for item in thought:
+                inner = _part(item, number)
+                said += inner[inner["type"]]
+            thought = said
         if isinstance(thought, str):
             return {"type": "thinking", "thinking": thought}
     elif kind in _TEXTS and isinstance(fields.get("text"), str):
@@ -217,13 +220,6 @@ def _part(part: Any, number: int) -> dict[str, Any]:
     if "type" in fields:
         what = f"of type {str(kind)[:40]!r}"
     raise bad_conversation(f"the content of message {number} has a part {what}, which is not a text")
-
-
-def _said_in(number: int, part: Any) -> str:
-    """Return the text of a part of a content, or its reasoning."""
-    read = _part(part, number)
-    text: str = read[read["type"]]
-    return text
 
 
 def _with_objects(calls: Any, number: int) -> list[Any]:
@@ -260,9 +256,19 @@ def _require_content(message: Mapping[str, Any], given: Mapping[str, Any], numbe
     content = message.get("content")
     if content is None and not message.get("tool_calls") and not message.get("reasoning_content"):
         null = "is null" if "content" in given else "is missing"
-        raise bad_conversation(f"the content of message {number} {null}; its fields are {fields_of(given)}")
+        raise bad_conversation(
+            f"the content of message {number} {null}; its fields are {fields_of(given)}", _remedy_for(given)
+        )
     if content is not None and not isinstance(content, str | list):
         raise bad_conversation(f"the content of message {number} is {kind_of(content)}, neither a string nor parts")
+
+
+def _remedy_for(given: Mapping[str, Any]) -> str:
+    """Return the options that read a message whose text may lie in another field; "" if no other field has a text."""
+    for name, value in given.items():
+        if isinstance(value, str) and name not in READ:
+            return f"name who speaks, and what, with --conversations and --message-fields=role,{name}"
+    return ""
 
 
 def fields_of(record: Any, most: int = 12) -> str:

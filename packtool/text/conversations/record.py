@@ -55,7 +55,7 @@ def conversation_of(
         Fault: the record holds no conversation there, or a message is malformed, or has no content.
 
     >>> talk = [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]
-    >>> conversation_of({"conversations": talk}, BY_NAME).messages
+    >>> conversation_of({"conversations": talk}, RecordLayout()).messages
     ({'role': 'user', 'content': 'Hi'}, {'role': 'assistant', 'content': 'Ho'})
     >>> asked = RecordLayout(prompt=("q",), completion="answers[0]")
     >>> conversation_of({"system": "Be brief.", "q": "1 + 1", "answers": ["2"]}, asked).messages[::2]

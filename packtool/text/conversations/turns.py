@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from packtool.text.conversations.calls import CALL, calls_of
+from packtool.text.conversations.calls import CALL, calls_of, json_in
+from packtool.text.conversations.conversation import ROLES
 from packtool.text.conversations.message import MARKS, REASONING, fields_of, is_plain, kind_of, role_of
 from packtool.text.faults import bad_conversation
 from packtool.text.paths import MISSING, top_of, value_at
@@ -95,12 +96,30 @@ def side_of(value: Any, name: str, role: str) -> list[Any]:
     """
     if isinstance(value, bool | int | float):
         value = json.dumps(value)
-    if isinstance(value, str):
+    if isinstance(value, str) and not _spells_messages(value):
         return [{"role": role, "content": value}]
+    if isinstance(value, str):
+        remedy = "write the messages as a list; or, if the text itself is meant, give it as the content of a message"
+        raise bad_conversation(f"{name or 'the prompt'} is messages as JSON in a string", remedy)
     if isinstance(value, list) and value and isinstance(value[0], str | int | float):
         option = "--prompt" if role == "user" else "--completion"
         raise bad_conversation(f"{name} is a list, of which one is to be named, such as {option}='{name}[0]'")
     return messages_in(value, name)
+
+
+def _spells_messages(text: str) -> bool:
+    """Return whether a text is the JSON of a list of messages, exactly: it may be meant as these, or as it stands.
+
+    >>> _spells_messages('[{"role": "user", "content": "Hi"}]'), _spells_messages('[{"role": "nurse", "content": 1}]')
+    (True, False)
+    """
+    if text.lstrip()[:1] != "[":  # as nearly all are
+        return False
+    turns = json_in(text)
+    for turn in turns:
+        if not isinstance(turn, Mapping) or not {"role", "content"} <= turn.keys() or str(turn["role"]) not in ROLES:
+            return False
+    return isinstance(turns, list) and bool(turns)
 
 
 def past_of(history: Any, name: str) -> list[Any]:

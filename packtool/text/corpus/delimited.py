@@ -93,8 +93,10 @@ def _first_row(stream: Readable, *, dialect: Mapping[str, Any]) -> dict[str, str
     row = _next(rows, lines, 1)
     while row == []:  # a blank line
         row = _next(rows, lines, 1)
-    values = row if isinstance(row, list) else []
-    return dict(zip_longest(header, values[: len(header)], fillvalue=""))
+    values: list[str] = []
+    if isinstance(row, list):
+        values = row[: len(header)]
+    return dict(zip_longest(header, values, fillvalue=""))
 
 
 def _rows(lines: _Lines, limit: int, dialect: Mapping[str, Any]) -> Any:

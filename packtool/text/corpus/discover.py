@@ -5,6 +5,7 @@ Each file is listed once, in an order that does not depend on the machine.
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import re
@@ -12,7 +13,6 @@ import shlex
 import stat
 from collections.abc import Sequence
 from contextlib import closing
-from fnmatch import fnmatch
 from itertools import takewhile
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
@@ -264,7 +264,7 @@ def saved_files(entries: Sequence[_Entry]) -> SavedFiles:
         DataError: one of these is not there.
     """
     known: set[str] = set()
-    others = {entry.name for entry in entries if fnmatch(PurePosixPath(entry.name).name, "cache-*.arrow")}
+    others = {entry.name for entry in entries if fnmatch.fnmatch(PurePosixPath(entry.name).name, "cache-*.arrow")}
     names = {entry.name for entry in entries}
     for entry in entries:
         folder = PurePosixPath(entry.name).parent
@@ -280,7 +280,7 @@ def saved_files(entries: Sequence[_Entry]) -> SavedFiles:
         if missing:
             what = f"it names {min(missing)}, which is not there"
             raise DataError("missing-input", what, remedy="save the dataset again", where=shown(entry.location))
-        others |= {name for name in beside - data if name.endswith(".arrow")}
+        others.update(fnmatch.filter(beside - data, "*.arrow"))
     return SavedFiles(frozenset(known), frozenset(others))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from packtool.text.conversations.contract import reading_of
@@ -10,7 +11,7 @@ from packtool.text.conversations.message import kind_of
 from packtool.text.corpus.records import Fields, Literal, scalar
 from packtool.text.corpus.token_columns import said
 from packtool.text.faults import Fault
-from packtool.text.paths import value_at, values_at
+from packtool.text.paths import values_at
 
 _SEPARATOR = "\n\n"
 """Between the texts of several fields."""
@@ -58,7 +59,7 @@ def document_of(fields: Fields, record: Mapping[str, Any], known: Iterable[str],
         return _text(values, fields.text)
     there = [name for name in fields.texts if values.get(name) is not None]
     missing.difference_update(there)
-    return _SEPARATOR.join(filter(None, [_text(values, name) for name in there]))
+    return _SEPARATOR.join(filter(None, map(partial(_text, values), there)))
 
 
 def scalars_of(fields: Fields, record: Mapping[str, Any], known: Iterable[str]) -> list[str | None]:
@@ -126,10 +127,13 @@ def in_parts(name: str, joined: str) -> Fault:
 def _ids(value: Any, name: str) -> list[int]:
     if not isinstance(value, list):
         raise Fault("bad-ids", f"field {name!r} is {kind_of(value)}, not a list of token ids")
-    if not set(map(type, value)) <= {int} and not all(map(_is_id, value)):
+    if set(map(type, value)) <= {int}:
+        return value
+    numbers = list(map(_number_of, value))
+    if set(map(type, numbers)) != {int}:
         what = f"field {name!r} holds something else than whole numbers, not a list of token ids"
         raise Fault("bad-ids", what)
-    return list(map(int, value))
+    return numbers
 
 
 def _number_of(item: Any) -> Any:
@@ -141,21 +145,14 @@ def _number_of(item: Any) -> Any:
 
 def _require_nothing_more(fields: Fields, record: Mapping[str, Any], ids: list[int]) -> None:
     """Refuse a record in which another field says more of its ids."""
-    values = {name: record[name] for name in record.keys() & fields.beside}
-    above = fields.text.rpartition(".")[0]
-    if above and not values:  # of a table, the values are there by their paths
-        holder = value_at(record, above)
-        if isinstance(holder, Mapping):
-            values = {f"{above}.{name}": value for name, value in holder.items()}
-    for name in sorted(values.keys() & fields.beside):
-        value = values[name]
+    names = record.keys() & fields.beside  # of a table, the values are there by their paths
+    if not names and "." in fields.text:
+        names = set(fields.beside)
+    for name, value in sorted(values_at(record, names).items()):
+        numbers = value
         if isinstance(value, list):
-            value = list(map(_number_of, value))
-        what = said(name.rpartition(".")[2], value, ids)
+            numbers = list(map(_number_of, value))
+        what = said(name.rpartition(".")[2], numbers, ids)
         if what:
             remedy = "packtool import obeys or explains it; with --ids-only it takes the ids alone"
             raise Fault("bad-ids", f"field {name!r} says more of the ids: {what}; {remedy}")
-
-
-def _is_id(item: Any) -> bool:
-    return type(item) is int or (isinstance(item, Literal) and len(item) < _LARGEST_ID)

@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import stat
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -159,8 +160,7 @@ class FileBytes(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Go to a place; not where the file is hashed."""
         assert self._hash is None
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.bytes}[whence]
-        self._raw.seek(self._at)
+        self._at = self._raw.seek(offset, whence)
         return self._at
 
     def tell(self) -> int:
@@ -207,10 +207,7 @@ def file_digest(file: CorpusFile) -> str:
     Raises:
         DataError: it changed since it was listed.
     """
-    source = FileBytes(file, hashed=True)
-    try:
+    with closing(FileBytes(file, hashed=True)) as source:
         digest = source.digest()
         source.require_unchanged()
-        return digest
-    finally:
-        source.close()
+    return digest

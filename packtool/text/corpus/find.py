@@ -183,6 +183,9 @@ def _separator(options: TokenizeArguments) -> str:
     """Return what stands between the documents of text files, without escapes; "" where each is one document."""
     if options.separator == "":
         raise UsageError("bad-option", "an empty separator", remedy="give a text", where="--separator")
+    if options.separator is not None and options.records is not None:
+        what = "has no effect on the records of a program"
+        raise UsageError("option-not-taken", what, remedy="leave it out", where="--separator")
     written = options.separator or ""
     if "\\" in re.sub(r"\\[nt\\]", "", written):
         remedy = r"write \n for a newline, \t for a tab and \\ for a backslash; any other character is itself"
@@ -196,7 +199,7 @@ def _separated(files: list[CorpusFile], separator: str) -> list[CorpusFile]:
         return files
     for file in files:
         if not FORMATS[file.format].whole and file.fault is None:
-            what = f"has no effect on {file.format}, as which {shown(file.location)} is read"
+            what = f"has no effect on {file.format}, as which {file.shown} is read"
             remedy = "leave it out, or give --format=text to read the file as plain text"
             raise UsageError("option-not-taken", what, remedy=remedy, where="--separator")
     return [msgspec.structs.replace(file, separator=separator) for file in files]

@@ -32,6 +32,7 @@ from packtool.text.corpus.records import (
     RecordBatch,
     require_size,
     scalar,
+    text_in,
 )
 from packtool.text.corpus.text import ZEROS, line_batches
 from packtool.text.faults import Fault
@@ -139,10 +140,14 @@ class RecordParser:
         batch = RecordBatch(fields, records=len(records), missing=self._missing)
         columns: list[list[str | None]] = []
         if not self._plain:
-            found = [self._found(record, ()) for record in records]
-            for number in range(len(fields.columns)):
-                columns.append([values[number] for _, values in found])
-            batch.take([document for document, _ in found], columns)
+            documents = []
+            columns = [[] for _ in fields.columns]
+            for record in records:
+                document, scalars = self._found(record, ())
+                documents.append(document)
+                for column, value in zip(columns, scalars, strict=True):
+                    column.append(value)
+            batch.take(documents, columns)
             return batch
         for name in fields.columns:
             values = map(attrgetter(f"f{self._names.index(name)}"), records)
@@ -189,9 +194,7 @@ class RecordParser:
         """
         try:
             # Numbers of any length; those of a conversation are for its template, which reads numbers.
-            record = json.loads(text.decode(), parse_int=None if self._fields.chat else Literal)
-        except UnicodeDecodeError:
-            raise Fault("invalid-utf8", "not valid UTF-8") from None
+            record = json.loads(text_in(text), parse_int=None if self._fields.chat else Literal)
         except json.JSONDecodeError as error:
             raise _no_json(text, error) from None
         except RecursionError:

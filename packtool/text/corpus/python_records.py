@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +40,7 @@ def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> Cor
         raise _refused(f"a mapping, of {splits}, is not a sequence of records", "give one of its values")
     target = directory / "stdin"  # they take its place
     if isinstance(records, PythonTable):
-        names = _names(fields)
-        records.write(target, [name for name in records.names if name in names] + fields.told_by(records.names))
+        records.write(target, _columns(records.names, fields))
         return msgspec.structs.replace(classify(NAME, str(target), "arrow"), copied=True)
     names = _names(fields)
     told: dict[tuple[Any, ...], list[str]] = {}  # by the names of a record's fields, which are often the same
@@ -49,6 +48,9 @@ def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> Cor
         for number, record in enumerate(_narrowed(records, fields), 1):
             given = _record(record, number, fields.text)
             kept = {name: given[name] for name in names if name in given}
+            if fields.ids and isinstance(given.get(fields.text), bytes):
+                what = f"record {number} has bytes in {fields.text!r}, not a list of token ids"
+                raise _refused(what, "give numbers, such as numpy.frombuffer(ids, numpy.uint16)")
             of = tuple(given)
             if of not in told:
                 told[of] = fields.told_by(map(str, of), known=True)
@@ -68,12 +70,16 @@ def _names(fields: Fields) -> list[str]:
     return list(names)
 
 
+def _columns(there: Sequence[str], fields: Fields) -> list[str]:
+    """List the columns to read of these."""
+    return list(filter(_names(fields).__contains__, there)) + fields.told_by(there)
+
+
 def _narrowed(records: Any, fields: Fields) -> Iterable[Any]:
     """Select the columns of a dataset that are read, so that images and the like are not decoded for nothing."""
     known = getattr(records, "column_names", None)
     if isinstance(known, list) and hasattr(records, "select_columns"):
-        names = _names(fields)
-        wanted = [name for name in known if name in names] + fields.told_by(known)
+        wanted = _columns(known, fields)
         if wanted:
             return _without_nulls(records.select_columns(wanted), fields)
     return _without_nulls(records, fields)
@@ -92,9 +98,14 @@ def _without_nulls(records: Any, fields: Fields) -> Iterator[Any]:
 
     try:
         for table in records.with_format("arrow").iter(batch_size=_ROWS):
-            told = {name: something_in(table.column(name)) for name in fields.told_by(table.column_names)}
+            told = {}
+            for name in fields.told_by(table.column_names):
+                told[name] = something_in(table.column(name))
             for place, record in enumerate(records_of(table.drop_columns(list(told)))):
-                yield record | {name: True for name, there in told.items() if there[place]}
+                for name, there in told.items():
+                    if there[place]:
+                        record[name] = True
+                yield record
     except Fault as error:
         raise _refused(error.what, error.remedy) from None
 

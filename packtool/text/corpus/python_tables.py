@@ -24,11 +24,11 @@ def plain(value: Any) -> Any:
         return value
     if hasattr(value, "tolist"):
         return value.tolist()
-    if isinstance(value, bytes):
+    if isinstance(value, bytes | bytearray):
         try:
             return value.decode()
         except UnicodeDecodeError:
-            what, remedy = "a record holds bytes that are not UTF-8", "decode them"
+            what, remedy = "a record holds bytes that are not UTF-8", "decode what is text, and give ids as numbers"
             raise UsageError("bad-records", what, remedy=remedy, where="inputs") from None
     return str(value)
 

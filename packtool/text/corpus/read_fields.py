@@ -77,9 +77,14 @@ class LayoutCounts(msgspec.Struct):
         """
         names = []
         for name, count in self.not_read.items():
-            names.append(name if count == self.conversations else f"{name} (of {_conversations(count)})")
-        several = "" if alone else f" ({_conversations(self.conversations)})"
-        return _line(self.read + several, names)
+            of_some = ""
+            if count < self.conversations:
+                of_some = f" (of {plural(count, 'conversation')})"
+            names.append(name + of_some)
+        read = self.read
+        if not alone:
+            read += f" ({plural(self.conversations, 'conversation')})"
+        return _line(read, names)
 
 
 def recorded_lines(options: Mapping[str, Any]) -> list[str]:
@@ -94,14 +99,11 @@ def recorded_lines(options: Mapping[str, Any]) -> list[str]:
     return list(filter(None, [first.shown()]))
 
 
-def _conversations(count: int) -> str:
-    return plural(count, "conversation")
-
-
 def _line(read: str, left_out: Sequence[str]) -> str:
-    more = ", …" * (len(left_out) > _SHOWN)
-    others = f"; not read: {', '.join(left_out[:_SHOWN])}{more}" if left_out else ""
-    return f"read: {read}{others}"
+    line = f"read: {read}"
+    if left_out:
+        line += f"; not read: {', '.join(left_out[:_SHOWN])}{', …' * (len(left_out) > _SHOWN)}"
+    return line
 
 
 def read_fields_of(record: Mapping[str, Any], fields: Fields) -> tuple[ReadFields, list[Any]]:

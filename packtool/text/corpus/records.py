@@ -197,6 +197,21 @@ def scalar(value: Any, name: str) -> str | None:
     return str(value)
 
 
+def text_in(data: bytes | memoryview, where: str = "") -> str:
+    """Return bytes of UTF-8 as text.
+
+    Args:
+        where: they stand, before a colon and a space, for messages.
+
+    Raises:
+        Fault: they are something else.
+    """
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError:
+        raise Fault("invalid-utf8", f"{where}not valid UTF-8") from None
+
+
 def in_words(error: Exception) -> str:
     """Return the first line of a library's error message, or the error's name if it has none.
 
@@ -346,8 +361,9 @@ class RecordBatch:
     def keep(self, kept: Sequence[int]) -> None:
         """Leave out all documents but these."""
         self.documents = [self.documents[n] for n in kept]
-        self.rendered = [self.rendered[n] for n in kept] if self.rendered else []
-        self.held = [self.held[n] for n in kept] if self.held else []
+        if self.rendered:
+            self.rendered = [self.rendered[n] for n in kept]
+            self.held = [self.held[n] for n in kept]
         self.numbers = [self.numbers[n] for n in kept]
         for number, values in enumerate(self.columns):
             self.columns[number] = [values[n] for n in kept]

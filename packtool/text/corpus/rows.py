@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from packtool.text.corpus.records import text_in
 from packtool.text.faults import Fault
 
 Reader = Callable[[Any], Any]
@@ -49,7 +50,7 @@ def reader_of(kind: Any, column: str, *, beside: bool = False) -> Reader | None:
     elif types.is_nested(kind) and hasattr(kind, "value_type"):
         read = _list(reader_of(kind.value_type, column, beside=beside))
     elif is_bytes(kind):
-        read = _or_null(partial(_decoded, column))
+        read = _or_null(partial(text_in, where=f"column {column!r}: "))
     elif types.is_float16(kind) or types.is_float32(kind):
         narrow = kind.to_pandas_dtype()
         read = _or_null(lambda value: float(str(narrow(value))))  # 0.1, where Python's wider number is not
@@ -81,21 +82,25 @@ def is_text(kind: Any) -> bool:
     """Return whether it is a type of texts."""
     from pyarrow import types
 
-    return any(check(kind) for check in (types.is_string, types.is_large_string, types.is_string_view))
+    return is_any(kind, types.is_string, types.is_large_string, types.is_string_view)
+
+
+def is_any(kind: Any, *checks: Callable[[Any], bool]) -> bool:
+    """Return whether one of Arrow's checks of types holds."""
+    return any(check(kind) for check in checks)
 
 
 def is_bytes(kind: Any) -> bool:
     """Return whether it is a type of bytes of any length, which may be texts."""
     from pyarrow import types
 
-    return any(check(kind) for check in (types.is_binary, types.is_large_binary, types.is_binary_view))
+    return is_any(kind, types.is_binary, types.is_large_binary, types.is_binary_view)
 
 
 def _is_of_json(kind: Any) -> bool:
     from pyarrow import types
 
-    scalars = (types.is_null, types.is_boolean, types.is_integer, types.is_float64)
-    return is_text(kind) or any(check(kind) for check in scalars)
+    return is_text(kind) or is_any(kind, types.is_null, types.is_boolean, types.is_integer, types.is_float64)
 
 
 def records_of(table: Any) -> Iterator[dict[str, Any]]:
@@ -163,10 +168,3 @@ def _parsed(column: str, text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         raise Fault("invalid-utf8", f"column {column!r}: holds text that is not valid JSON", "fix the record") from None
-
-
-def _decoded(column: str, data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise Fault("invalid-utf8", f"column {column!r}: not valid UTF-8") from None

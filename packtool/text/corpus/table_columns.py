@@ -10,8 +10,8 @@ import numpy as np
 
 from packtool.text.conversations.layouts import ANSWERS, MESSAGES, PREFERENCE
 from packtool.text.corpus.documents import document_of, fields_there, in_parts
-from packtool.text.corpus.records import Fields, MadeDocument, RecordBatch, require_size, scalar
-from packtool.text.corpus.rows import Reader, is_bytes, is_json, is_text, reader_of
+from packtool.text.corpus.records import Fields, MadeDocument, RecordBatch, require_size, scalar, text_in
+from packtool.text.corpus.rows import Reader, is_any, is_bytes, is_json, is_text, reader_of
 from packtool.text.faults import Fault
 from packtool.text.paths import steps, top_of
 
@@ -172,10 +172,7 @@ class Columns:
         if isinstance(value, str):
             return value
         require_size(len(value), self._limit)
-        try:
-            return str(value, "utf-8")
-        except UnicodeDecodeError:
-            raise Fault("invalid-utf8", "not valid UTF-8") from None
+        return text_in(value)
 
 
 def something_in(array: Any) -> list[bool]:
@@ -184,10 +181,9 @@ def something_in(array: Any) -> list[bool]:
     from pyarrow import types
 
     there = array.is_valid()
-    sized = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
     if _is_list(array.type):
         there = pc.greater(pc.fill_null(pc.list_value_length(array), 0), 0)
-    elif any(check(array.type) for check in sized):
+    elif is_any(array.type, types.is_string, types.is_large_string, types.is_binary, types.is_large_binary):
         there = pc.greater(pc.fill_null(pc.binary_length(array), 0), 0)
     found: list[bool] = there.to_pylist()
     return found
@@ -220,7 +216,7 @@ def _holds_ids(kind: Any) -> bool:
 def _is_list(kind: Any) -> bool:
     from pyarrow import types
 
-    return any(check(kind) for check in (types.is_list, types.is_large_list, types.is_fixed_size_list))
+    return is_any(kind, types.is_list, types.is_large_list, types.is_fixed_size_list)
 
 
 def _scalar(schema: Any, column: str, *, required: bool) -> Path | None:

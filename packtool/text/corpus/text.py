@@ -20,6 +20,7 @@ from packtool.text.corpus.records import (
     Readable,
     RecordBatch,
     require_size,
+    text_in,
     too_large,
 )
 from packtool.text.corpus.text_format import Division
@@ -235,10 +236,7 @@ def _decoded(data: bytes) -> str:
     """Return bytes as text."""
     if ZEROS in data:
         raise Fault("damaged-file", "a run of zero bytes, as in a file that was not written to its end")
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise Fault("invalid-utf8", "not valid UTF-8") from None
+    return text_in(data)
 
 
 def read_separated(

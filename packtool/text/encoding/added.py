@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from packtool.support.decoding import from_json, from_plain
+from packtool.text.conversations.chat import text_of_token
 from packtool.text.encoding.encoders import reference_tokenizer
 
 ADDED_TOKENS = "added_tokens.json"
@@ -45,7 +46,7 @@ def added_tokens(configs: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any
     tokens = [by_id[number] for number in sorted(by_id)]
     have = {str(token["content"]) for token in tokens}
     for value in [*map(config.get, _NAMED), *_listed(config)]:
-        content = _content(value)
+        content = text_of_token(value)
         if content is None or content in have:
             continue
         have.add(content)
@@ -58,8 +59,8 @@ def added_tokens(configs: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any
 
 def _of_older_files(config: Mapping[str, Any], ids: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
     """Return the tokens of added_tokens.json by id: special tokens, which the other files name, are not normalized."""
-    special = {_content(config.get(name)) for name in ("eos_token", *_NAMED)}
-    special |= set(map(_content, _listed(config)))
+    special = {text_of_token(config.get(name)) for name in ("eos_token", *_NAMED)}
+    special |= set(map(text_of_token, _listed(config)))
     tokens = {}
     for text, number in ids.items():
         tokens[int(number)] = {"content": text, "normalized": text not in special, "special": text in special}
@@ -166,7 +167,7 @@ def named_special(configs: Sequence[Mapping[str, Any]]) -> set[str]:
     """
     texts: set[str | None] = set()
     for config in configs:
-        texts |= {_content(config.get(name)) for name in ("eos_token", *_NAMED)}
+        texts |= {text_of_token(config.get(name)) for name in ("eos_token", *_NAMED)}
     return {text for text in texts if text is not None}
 
 
@@ -211,10 +212,3 @@ def _values(value: Any) -> list[Any]:
     if isinstance(value, Mapping):
         return list(value.values())
     return value if isinstance(value, list) else []
-
-
-def _content(value: Any) -> str | None:
-    """Return the text of a token, which is written as a string or as an object; None for anything else."""
-    if isinstance(value, Mapping):
-        value = value.get("content")
-    return value if isinstance(value, str) else None

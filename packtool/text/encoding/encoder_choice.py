@@ -60,7 +60,7 @@ def choose_encoder(
     recipe = partial(
         EncoderRecipe,
         cut=cut_of(spec),
-        added_tokens=tuple(token["content"] for token in spec.get("added_tokens") or ()),
+        added_tokens=tuple(tokenizer.added),
         vocab_size=tokenizer.vocab_size,
         special_as_text=special_as_text,
     )
@@ -123,7 +123,6 @@ def _odd(spec: Mapping[str, Any], vocab: Mapping[str, int], data: bytes) -> str:
     """
     added = spec.get("added_tokens") or ()
     contents = [token["content"] for token in added]
-    moved = [token for token in added if token.get("id") != vocab.get(token["content"])]
     largest = max(vocab.values(), default=0)
     if largest > 4 * len(vocab) + _GAPS:
         return f"its largest id is {largest:,}, of {len(vocab):,} entries"
@@ -131,9 +130,10 @@ def _odd(spec: Mapping[str, Any], vocab: Mapping[str, int], data: bytes) -> str:
         return "two of its entries have one id"
     if "" in contents or len(set(contents)) < len(contents):
         return "an added token is empty, or given twice"
-    if moved:
-        text, number = moved[0]["content"], moved[0].get("id")
-        return f"its added token {text!r} has the id {number} in the file, and {vocab.get(text)} in use"
+    for token in added:
+        text, number = token["content"], token.get("id")
+        if number != vocab.get(text):
+            return f"its added token {text!r} has the id {number} in the file, and {vocab.get(text)} in use"
     merge = repeated_merge(data)
     if merge is not None:
         return f"its merge {merge!r} is given twice"

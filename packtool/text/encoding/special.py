@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from packtool.errors import UsageError
+from packtool.text.conversations.chat import text_of_token
 
 
 class TokenizerWarning(NamedTuple):
@@ -134,10 +135,8 @@ def special(
     if wanted is not None:
         return named(option, wanted, vocab)
     for config in configs:
-        token = config.get(f"{kind}_token")
-        if isinstance(token, dict):
-            token = token.get("content")
-        if isinstance(token, str):
+        token = text_of_token(config.get(f"{kind}_token"))
+        if token is not None:
             return named(f"{kind}_token in the tokenizer's configuration", token, vocab)
     present = candidates(kind, vocab, added)
     if len(present) == 1:

@@ -96,11 +96,12 @@ def looks(files: Sequence[CorpusFile]) -> list[Look]:
     >>> len(looks([CorpusFile("a", "a", 10**9, "jsonl")])), len(looks([CorpusFile("a", "a", 10**9, "jsonl", "gzip")]))
     (64, 1)
     """
-    size = sum(file.bytes for file in files)
+    sizes = [file.bytes for file in files]
+    size = sum(sizes)
     if size <= PLACES * CHUNK:
         return [Look(Span(number), file.bytes, sys.maxsize) for number, file in enumerate(files)]
     width = size / PLACES
-    ends = np.cumsum([file.bytes for file in files])
+    ends = np.cumsum(sizes)
     found: Counter[tuple[Span, int]] = Counter()
     for place in range(PLACES):
         begin, end = size * place // PLACES, size * (place + 1) // PLACES
@@ -112,7 +113,10 @@ def looks(files: Sequence[CorpusFile]) -> list[Look]:
     chosen: list[Look] = []
     for (span, read), places in found.items():
         chosen.append(Look(span, places * width, places * CHUNK, read))
-    return [look for turn in range(_TURN) for look in chosen[turn::_TURN]]
+    in_turns: list[Look] = []
+    for turn in range(_TURN):
+        in_turns += chosen[turn::_TURN]
+    return in_turns
 
 
 def _span(file: CorpusFile, number: int, offset: int, window: int) -> tuple[Span, int]:
@@ -205,6 +209,11 @@ class _Sample:
     read_seconds: float = 0  # CPU time of reading
     take_seconds: float = 0  # CPU time of tokenizing all that was read
 
+    @property
+    def size(self) -> int:
+        """Bytes of the corpus."""
+        return sum(file.bytes for file in self.files)
+
     def look(self, look: Look) -> None:
         """Look at one place, or at what several fell in."""
         file, recipe = self.files[look.span.file], self.attempt.recipe
@@ -286,18 +295,16 @@ class _Sample:
             if seen.bytes > 0:
                 stands_for += seen.stands_for
                 amount += seen.stands_for * getattr(seen, name) / seen.bytes
-        size = sum(file.bytes for file in self.files)
-        return amount * size / max(stands_for, 1)
+        return amount * self.size / max(stands_for, 1)
 
     def _margin(self, name: str) -> float | None:
         """Return the share of an estimated amount by which it is hardly wrong, None if that is not known.
 
         The variance of a ratio, from places that were chosen evenly: what was read of the corpus has none.
         """
-        size = sum(file.bytes for file in self.files)
         places = [seen for seen in self.seen if seen.bytes > 0]
         read = sum(seen.bytes for seen in places)
-        if read >= size or not places:
+        if read >= self.size or not places:
             return 0.0
         if len(places) == 1 or self.beginnings:
             return None
@@ -308,7 +315,7 @@ class _Sample:
         if not mean:
             return None
         variance = float(weights**2 @ (rates - mean) ** 2) * len(places) / (len(places) - 1)
-        return 2 * math.sqrt(variance * (1 - read / size)) / mean
+        return 2 * math.sqrt(variance * (1 - read / self.size)) / mean
 
     def _store_bytes(self, tokens: float, documents: float) -> int:
         """Return the bytes of a store with so many tokens and documents."""
@@ -326,7 +333,7 @@ class _Sample:
         read = sum(seen.bytes for seen in self.seen)
         if not read:
             return 0.0
-        times = sum(file.bytes for file in self.files) / read
+        times = self.size / read
         encoder = self.attempt.encoder
         if encoder is None or self.attempt.conversations is not None or not self.texts:
             return _OVERHEAD * times * (self.read_seconds + self.take_seconds)

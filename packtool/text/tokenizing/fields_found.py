@@ -9,11 +9,12 @@ import msgspec
 from packtool.errors import UsageError
 from packtool.support.sizes import plural
 from packtool.text.conversations.described import described
-from packtool.text.conversations.layouts import shown
+from packtool.text.conversations.layouts import RecordLayout, shown
 from packtool.text.corpus.documents import fields_there
 from packtool.text.corpus.first import first_of
 from packtool.text.corpus.read_fields import LayoutCounts
 from packtool.text.corpus.records import CorpusFile
+from packtool.text.paths import values_at
 from packtool.text.tokenizing.counts import SpanCounts
 from packtool.text.tokenizing.recipe import StoreRecipe
 from packtool.warnings import warn
@@ -37,17 +38,29 @@ def errors_of_names(recipe: StoreRecipe, total: SpanCounts, files: Sequence[Corp
     Args:
         total: counts of the records of these files, all of them.
     """
-    absent = []
-    if total.read:
-        absent = [repr(path) for path in recipe.fields.optional if path not in total.found]
+    if not total.read:
+        return _errors_of_document(recipe, total, files)
+    absent = [path for path in recipe.fields.optional if path not in total.found]
     if not absent:
         return []
-    there = described(first_of(files)[0] or {})
-    errors = []
-    for path in absent:
-        what = f"no record has {path}; the first has {there}"
-        errors.append(UsageError("no-field", what, remedy="correct the option that names it"))
-    return errors
+    there, remedy = described(first_of(files)[0] or {}), "correct the option that names it"
+    return [UsageError("no-field", f"no record has {path!r}; the first has {there}", remedy=remedy) for path in absent]
+
+
+def _errors_of_document(recipe: StoreRecipe, total: SpanCounts, files: Sequence[CorpusFile]) -> list[UsageError]:
+    """List the error of a document that options name, and no record has: a warning would count the records alone."""
+    fields = recipe.fields
+    if recipe.on_error != "skip" or fields.by_name or list(total.rejected) != ["missing-text"]:
+        return []
+    first, _ = first_of(files)
+    lacks = first is not None and fields.lacking(values_at(first, fields.document))
+    if not lacks:
+        return []
+    option = f"--ids-field={fields.text}"
+    if not fields.ids:
+        option = shown(fields.layout or RecordLayout(text=fields.text))
+    what = f"{lacks} in any record; the first has {described(first or {})}"
+    return [UsageError("no-field", what, remedy=f"correct {option}")]
 
 
 def warn_of_columns(total: SpanCounts, files: Sequence[CorpusFile]) -> None:

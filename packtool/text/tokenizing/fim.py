@@ -25,6 +25,7 @@ import msgspec
 import xxhash
 
 from packtool.errors import UsageError
+from packtool.options.kinds import parse_share
 from packtool.options.tokenize import FimOptions
 from packtool.text.encoding.families import guard
 from packtool.text.encoding.load import FoundTokenizer
@@ -76,8 +77,8 @@ def choose_fim(options: FimOptions, tokenizer: FoundTokenizer) -> FillInTheMiddl
         what = f"with {' and '.join(found.texts)} there is one form alone, suffix first"
         raise UsageError("bad-option", what, remedy="leave it out", where="--fim-spm-rate")
     return FillInTheMiddle(
-        rate=options.rearranged,
-        spm_rate=options.suffix_first,
+        rate=parse_share(options.fim_rate),
+        spm_rate=parse_share(options.fim_spm_rate),
         seed=options.fim_seed,
         texts=found.texts,
         ids=tuple(tokenizer.vocab[text] for text in found.texts),

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,7 @@ class Blocks:
             part, parts, _ = work.recipe.part
         self.files, self._plan, self._sizes = corpus_blocks.part_of(files, part, parts)
         """The files of the corpus that are read, in order, and the blocks and bytes of them."""
+        self.first: Span | None = next(chain.from_iterable(self._plan), None)  # the span that they begin with, if any
         self.engine = engine
         self._output = output
         self._kept = Pieces(output, "block", tasks.BlockResult, tasks.BlockResult.files)
@@ -112,18 +114,6 @@ class Blocks:
         fallback = self._fallback.recorded([0])
         if fallback:
             self._use_reference(fallback[0])
-
-    @property
-    def encoders(self) -> set[str]:
-        """The encoders of the blocks that are done."""
-        return {result.encoder for result in self.done.values()}
-
-    @property
-    def first(self) -> Span | None:
-        """The span that a part of the corpus begins with; None for a part without any."""
-        if not self._plan:
-            return None
-        return self._plan[0][0]
 
     def in_order(self) -> list[tasks.BlockResult]:
         """List what came of the blocks, in the order of their texts."""
@@ -330,13 +320,15 @@ def _joined(output: Output, blocks: Blocks) -> tuple[list[TokenShard], list[Span
 
 def _facts(blocks: Blocks, total: SpanCounts) -> dict[str, Any]:
     """Return the facts about encoding for `run.json`; `this_run` leaves out the blocks of earlier runs."""
+    encoders: set[str] = set()
     bytes_now = tokens_now = 0
     for number, result in blocks.done.items():
+        encoders.add(result.encoder)
         if number not in blocks.earlier:
             bytes_now += result.bytes
             tokens_now += result.tokens
     return {
-        "encoder": ", ".join(sorted(blocks.encoders)) or blocks.work.encoder.encoder,
+        "encoder": ", ".join(sorted(encoders)) or blocks.work.encoder.encoder,
         "encoder_why": blocks.work.encoder.why,
         "texts_checked": sum(result.checked for result in blocks.done.values()),
         "text_bytes": total.bytes,

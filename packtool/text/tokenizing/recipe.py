@@ -98,4 +98,5 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
 def _special_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
     """List the ids of the special tokens that texts may spell, ascending."""
     ids = tokenizer.info.added_tokens
-    return tuple(sorted({ids[text] for text in tokenizer.special if text in ids} - {tokenizer.alphabet.unknown}))
+    numbers = set(map(ids.__getitem__, ids.keys() & set(tokenizer.special)))
+    return tuple(sorted(numbers - {tokenizer.alphabet.unknown}))

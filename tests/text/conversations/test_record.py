@@ -80,12 +80,43 @@ def test_messages_keep_what_templates_read() -> None:
         ({**PAIR, "reasoning_content": ["x"]}, "reasoning_content is an array, not a string"),
         ({**PAIR, "completion": "<think>x</think>a", "reasoning_content": "y."}, "the answer has reasoning of its own"),
         ({"messages": repr(list(map(json.dumps, TALK)))}, "messages is an expression of Python, as CSV of tables"),
+        ({**PAIR, "completion": json.dumps(TALK)}, "completion is messages as JSON in a string"),
+        ({**PAIR, "prompt": f" {json.dumps(TALK[:1])}"}, "prompt is messages as JSON in a string"),
     ],
 )
 def test_what_is_no_conversation_is_refused(record: dict[str, Any], message: str) -> None:
     with pytest.raises(Fault) as error:
         talk_of(record)
     assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "[1, 2]", '[{"role": "nurse", "content": "x"}]', '[{"role": "user", "id": 1}]', "[", '{"role": "user"}'],
+)
+def test_a_text_that_only_looks_like_messages_is_a_text(text: str) -> None:
+    found = talk_of({**PAIR, "completion": text})
+    assert found.messages[-1] == {"role": "assistant", "content": text}
+
+
+@pytest.mark.parametrize(
+    ("message", "remedy"),
+    [
+        (
+            {"role": "user", "text": "x"},
+            "with --conversations and --message-fields=role,text",
+        ),
+        (
+            {"role": "user", "name": "x", "value": "y"},
+            "with --conversations and --message-fields=role,value",
+        ),
+        ({"role": "user", "parts": ["x"]}, "fix the conversation"),
+    ],
+)
+def test_a_message_whose_text_has_another_name_is_told_the_option(message: dict[str, Any], remedy: str) -> None:
+    with pytest.raises(Fault) as error:
+        talk_of({"messages": [message]})
+    assert error.value.remedy.endswith(remedy)
 
 
 def test_what_lies_beside_messages_is_read() -> None:

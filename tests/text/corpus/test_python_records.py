@@ -72,7 +72,7 @@ def test_every_kind_of_iterable_gives_the_store_of_a_file(tmp_path: Path) -> Non
         "records": iter(RECORDS),
         "dataset": Dataset(["id", "text", "image"]),
         "anew": Anew(),
-        "numpy": [{"id": np.int64(record["id"]), "text": record["text"].encode()} for record in RECORDS],
+        "numpy": [{"id": np.int64(record["id"]), "text": bytearray(record["text"].encode())} for record in RECORDS],
         "table": Table(),
     }
     for name, given_ in kinds.items():
@@ -107,16 +107,34 @@ def test_what_are_no_records_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
         (named, "inputs: an open file, whose lines would be taken for texts. Give its name: packtool.tokenize("),
         (io.StringIO("a"), "inputs: an open file, whose lines would be taken for texts. Write it to a file, and give"),
         (pa.table({"txt": ["a"]}), "inputs: the first record has neither 'text' nor a conversation under the usual"),
-        (iter([{"text": b"\xff"}]), "inputs: a record holds bytes that are not UTF-8. Decode them."),
+        (iter([{"text": b"\xff"}]), "inputs: a record holds bytes that are not UTF-8. Decode what is text, and"),
     ]
     for inputs, message in cases:
         with pytest.raises(PacktoolError) as error:
             packtool.tokenize(inputs, "store", tokenizer=ASSET)
         assert message in str(error.value)
         assert not Path("store").exists()
-    with pytest.raises(PacktoolError, match=r"resume: a stream of records can't be resumed\. Write it to a file first"):
-        packtool.tokenize(iter("ab"), "store", tokenizer=ASSET, resume=True)
-    assert not Path("store").exists()
+
+
+@pytest.mark.parametrize(
+    ("records", "options", "message"),
+    [
+        ("ab", {"resume": True}, "resume: a stream of records can't be resumed. Write it to a file first"),
+        ("ab", {"separator": "x"}, "separator: has no effect on the records of a program. Leave it out."),
+        (
+            [{"ids": [1]}, {"ids": b"\1"}],
+            {"ids_field": "ids"},
+            "inputs: record 2 has bytes in 'ids', not a list of t",
+        ),
+    ],
+)
+def test_what_records_do_not_take_is_refused(
+    tmp_path: Path, records: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(PacktoolError) as error:
+        packtool.tokenize(iter(records), tmp_path / "store", tokenizer=ASSET, **options)
+    assert str(error.value).startswith(message)
+    assert not (tmp_path / "store").exists()
 
 
 def test_an_iterator_that_fails_leaves_nothing(tmp_path: Path) -> None:
