@@ -9,7 +9,7 @@ from typing import Any
 from packtool.text.conversations.calls import with_json
 from packtool.text.conversations.conversation import Conversation
 from packtool.text.conversations.message import REASONING
-from packtool.text.conversations.shown import Unshown, shown_by
+from packtool.text.conversations.shown import REASONING_IN_PARTS, Unshown, shown_by
 from packtool.text.conversations.template import ChatTemplate, Rendered
 from packtool.text.faults import Fault, unsuited
 
@@ -61,6 +61,8 @@ def _fault(missing: Unshown) -> Fault:
     remedy = "give another template with --chat-template"
     if missing.of_tools:
         remedy = f"give --tool-calls=drop, which leaves out tools, calls and their results, or {remedy[5:]}"
+    if missing == REASONING_IN_PARTS:
+        remedy = f"give --reasoning=drop, which leaves it out, or {remedy[5:]}"
     return unsuited(f"the chat template does not show {missing.what}", remedy)
 
 
@@ -73,7 +75,7 @@ def _forms(conversation: Conversation) -> Iterator[Conversation]:
     yield conversation
     seen = [conversation.messages]
     for arguments in (dict, _with_json):
-        for contents in (dict, _in_strings, _in_parts):
+        for contents in (dict, _in_strings, _in_parts, _with_parts_of_thoughts):
             messages = tuple(contents(arguments(message)) for message in conversation.messages)
             if messages not in seen:
                 seen.append(messages)
@@ -128,3 +130,10 @@ def _in_parts(message: dict[str, Any]) -> dict[str, Any]:
         changed.pop(name, None)
     changed["content"] = parts
     return changed
+
+
+def _with_parts_of_thoughts(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message in parts if it has reasoning: some templates write the parts of a tool's result as a list."""
+    if message.get(REASONING[1]):
+        return _in_parts(message)
+    return message

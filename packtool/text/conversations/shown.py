@@ -28,6 +28,8 @@ from packtool.text.faults import Fault
 
 _LISTED = re.compile(r"""(?P<quote>["'])text(?P=quote): ?["'](?:<think>\S*)?zq(?P<number>\d+)qz""")
 """A mark in a list of parts that is written as Python or JSON does, by a template that takes no parts."""
+_LISTED_THOUGHT = re.compile(r"""(["'])thinking\1: ?\1zr""")
+"""The mark of a thought in a part that is written so."""
 _MOST = 10_000
 """Shapes that are remembered for a template."""
 
@@ -38,6 +40,9 @@ class Unshown(NamedTuple):
     what: str  # the part, in words
     in_list: bool = False  # it is a part of a content
     of_tools: bool = False  # it is a tool, a call or a result, or lies beside a call
+
+
+REASONING_IN_PARTS = Unshown("reasoning in parts of a content")
 
 
 class Shown(NamedTuple):
@@ -242,6 +247,8 @@ def _missing(marked: Marked, template: ChatTemplate, text: str) -> Unshown | Non
         # Some templates write results of tools, whatever they are, as JSON.
         if part.in_list and not (part.of_tools and match["quote"] == '"'):
             return part
+    if _LISTED_THOUGHT.search(text):
+        return REASONING_IN_PARTS
     return None
 
 
@@ -271,13 +278,15 @@ def _shape(item: Any) -> Hashable:
         return type(item).__name__
     inner = item.get("function")
     if type(inner) is dict:
-        return len(item), "name" in inner, _is_more(inner.get("arguments"))
-    return len(item), item.get("type"), _kind_of(str(item.get("text") or "")), _is_more(item.get("arguments"))
+        return len(item), "name" in inner, _kind_of_arguments(inner.get("arguments"))
+    return len(item), item.get("type"), _kind_of(str(item.get("text") or "")), _kind_of_arguments(item.get("arguments"))
 
 
-def _is_more(arguments: Any) -> bool:
-    """Return whether there are arguments, which may be JSON in a string."""
-    return bool(arguments) and arguments != "{}"
+def _kind_of_arguments(arguments: Any) -> Hashable:
+    """Return the types of arguments, and of what they are as JSON; None if there are none."""
+    if not arguments or arguments == "{}":
+        return None
+    return type(arguments), type(json_in(arguments))
 
 
 def _kind_of(text: str) -> int:

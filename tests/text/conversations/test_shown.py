@@ -37,6 +37,11 @@ SYSTEM = {"messages": [{"role": "system", "content": "Be brief."}, USER, ANSWER]
 FUNCTIONS = {"messages": [{**USER, "functions": [{"name": "f"}]}, ANSWER]}
 OF_TOOLS = "give --tool-calls=drop, which leaves out tools, calls and their results, or another template with --chat-t"
 CONTENT_AND = "m.content }}{{ "
+JOINING = (
+    "{% for m in messages if m.role != 'tool' %}<{{ m.role }}>{{ m.content }}"
+    "{% for c in m.tool_calls %}{{ c.function.name + c.function.arguments }}{% endfor %}</s>{% endfor %}"
+)
+"""Results are left out, and arguments of calls are joined to texts, so they have to be JSON."""
 TOLD = [
     (PLAIN, CALLING, "a call of message 2"),
     (
@@ -52,6 +57,7 @@ TOLD = [
     (SHOWING, WITH_TOOLS, "a tool"),
     (NAMES + SHOWING.replace("m.content", "m.content if m.role != 'tool'"), WITH_TOOLS, "the content of message 3"),
     (SHOWING.replace("m.content", "m.content if not m.tool_calls"), SAYING, "the content of message 2 beside its call"),
+    (JOINING, CALLING, "the content of message 3"),
     (showing("m.content if m.role != 'system'"), SYSTEM, "the content of message 1"),
 ]
 
@@ -97,9 +103,46 @@ def test_a_template_is_rendered_with_marks_once_for_each_shape(monkeypatch: pyte
     assert len(template.known_shapes) == 2
 
 
+def test_whether_a_call_is_shown_does_not_depend_on_calls_before_it() -> None:
+    """Arguments that are objects, and texts that are none, have different shapes."""
+    renders = renderer(
+        showing(CONTENT_AND + "m.tool_calls[0].function.name ~ m.tool_calls[0].function.arguments.city if m.tool_calls")
+    )
+    assert renders.rendered(talk_of({"messages": [USER, call({"city": "Lima"}), RESULT, ANSWER]}))
+    for broken in ('{"city": ', '["Lima"]'):
+        with pytest.raises(Fault, match="does not show an argument of a call of message 2"):
+            renders.rendered(talk_of({"messages": [USER, call(broken), RESULT, ANSWER]}))
+
+
+LISTING = PLAIN.replace("{{ m.content }}", "{% for p in m.content %}{{ p.text or p | tojson }}{% endfor %}")
+THINKING_IN_PARTS = (
+    "{% for m in messages %}<{{ m.role }}>"
+    "{% if m.content is string or m.role == 'tool' %}{{ m.content }}"
+    "{% else %}{% for p in m.content %}{{ p.thinking or p.text }}{% endfor %}{% endif %}"
+    "{{ m.tool_calls | tojson if m.tool_calls }}</s>{% endfor %}"
+)
+"""As Ministral has it: reasoning is shown in parts alone, and results are strings."""
+
+
 def test_a_list_of_parts_is_never_written_as_a_list() -> None:
     """Some templates write as JSON, or as Python, whatever is no string: the parts are joined for them."""
     parts = {"messages": [USER, {"role": "assistant", "content": [{"type": "text", "text": 'So, "yes".'}]}]}
+    thought = {"messages": [USER, {"role": "assistant", "content": "", "reasoning_content": "Hm."}, USER, ANSWER]}
     for source in (PLAIN, showing("m.content if m.content is string else m.content | tojson")):
         [document] = renderer(source).rendered(talk_of(parts))
         assert document.text == '<user>How warm is it in Lima?</s><assistant>So, "yes".</s>'
+        [document] = renderer(source).rendered(talk_of(thought))
+        assert "Hm." not in document.text
+    between = [{"type": "text", "text": "So."}, {"type": "thinking", "thinking": "Hm."}]
+    asked = {"role": "user", "content": [{"type": "text", "text": "Why?"}]}
+    assert refused(LISTING, {"messages": [asked, {"role": "assistant", "content": between}]}) == (
+        "the chat template does not show reasoning in parts of a content: "
+        "give --reasoning=drop, which leaves it out, or another template with --chat-template"
+    )
+
+
+def test_reasoning_is_shown_in_parts_also_where_results_are_strings() -> None:
+    calling = {**call(), "reasoning_content": "Hm."}
+    [document] = renderer(THINKING_IN_PARTS).rendered(talk_of({"messages": [USER, calling, RESULT, ANSWER]}))
+    assert "<assistant>Hm." in document.text
+    assert "<tool>22</s>" in document.text
