@@ -30,6 +30,8 @@ _OPENED = re.compile(r"[<\[][^<>\[\]\s]*\Z")
 """The beginning of a tag at the end of a text, such as `<thi`."""
 _CLOSES = re.compile(r"[^<>\[\]\s]*[>\]]")
 """The rest of that tag, such as `nk>`."""
+_WORDS = re.compile(r"\s*[^<\[\s]")
+"""The beginning of a text that does not begin with a tag."""
 
 
 class Document(NamedTuple):
@@ -331,8 +333,15 @@ def _begin(conversation: Conversation, template: ChatTemplate, text: str, number
     opened = _OPENED.search(before, 0, shared)  # its `\Z` is at `shared`
     if opened and _CLOSES.match(before, shared):
         shared = opened.start()
+    earlier = len(render_messages(conversation, template, count=number).text)
+    said = conversation.messages[number].get("content")
+    if isinstance(said, str) and _WORDS.match(said):
+        # Where a prompt has words that the text lacks, the answer may begin with some of them by chance.
+        begin = text.rfind(said.strip())
+        if earlier <= begin < shared:
+            shared = begin
     # All earlier messages must lie in the common prefix, or the answer would begin in the middle of one of them.
-    if shared < len(render_messages(conversation, template, count=number).text):
+    if shared < earlier:
         raise unsuited(
             f"the chat template renders what comes before message {number + 1} differently once it is there, so it "
             "can't be told which tokens train"

@@ -133,6 +133,12 @@ def test_what_follows_the_shared_beginning_is_the_answer(answer: str, spans: lis
     assert trained(talk("a", answer, "b", answer), PROMPTING) == spans * 2
 
 
+@pytest.mark.parametrize("answer", ["Answer me.", "Answers: b", "An", " Answer me", "<answer>", "b"])
+def test_an_answer_may_begin_as_a_prompt_does_that_the_text_lacks(answer: str) -> None:
+    source = PLAIN.replace("<assistant>{% endif %}", "<assistant>Answer: {% endif %}")
+    assert [text.strip() for text in trained(talk("a", answer, "b", answer), source)] == [f"{answer}</s>".strip()] * 2
+
+
 HIDING = showing("m.content.split('</think>')[-1]")
 SHOWING = showing("m.reasoning_content | trim }}|{{ m.content")
 
