@@ -82,12 +82,9 @@ def configure(context: Any, parameter: Any, file: str | None) -> str | None:
     stage = str(context.info_name)
     tables = config.read(file, only=stage)
     if len(tables) > 1:
-        raise UsageError(
-            "several-tables",
-            f"there are {len(tables)} [[{stage}]] tables",
-            remedy=f"keep one, or do all of them with packtool run {file}",
-            where=tables[1].place(),
-        )
+        what = f"there are {len(tables)} [[{stage}]] tables"
+        remedy = f"keep one, or do all of them with packtool run {file}"
+        raise UsageError("several-tables", what, remedy=remedy, where=tables[1].place())
     if tables:
         context.default_map = _defaults(context, tables[0])
         context.obj.table, context.obj.context = tables[0], context

@@ -215,9 +215,6 @@ def _require_counts(files: list[ExportedFile], whole: Contents | Part, where: st
     for name in ("sequences", "tokens"):
         total, expected = sum(getattr(file, name) for file in files), getattr(whole, name)
         if total != expected:
-            raise DataError(
-                "ledger-unbalanced",
-                f"{total} {name} were written, but the source has {expected}",
-                remedy="do not use this output; report it with the command line and the manifest",
-                where=where,
-            )
+            what = f"{total} {name} were written, but the source has {expected}"
+            remedy = "do not use this output; report it with the command line and the manifest"
+            raise DataError("ledger-unbalanced", what, remedy=remedy, where=where)

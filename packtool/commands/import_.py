@@ -189,12 +189,11 @@ def _manifest(
         if count or name in _COUNTED:
             counts[name] = count
     size = sum(shard.tokens.shape[0] for shard in shards)
-    if (counts["documents"], counts["tokens"]) != (first, size):
-        raise DataError(
-            "ledger-unbalanced",
-            f"{counts['documents']} documents of {counts['tokens']} tokens were read, but {first} of {size} are stored",
-            remedy="do not use this output; report it with the command line and the manifest",
-        )
+    documents, total = counts["documents"], counts["tokens"]
+    if (documents, total) != (first, size):
+        what = f"{documents} documents of {total} tokens were read, but {first} of {size} are stored"
+        remedy = "do not use this output; report it with the command line and the manifest"
+        raise DataError("ledger-unbalanced", what, remedy=remedy)
     has_loss = any(shard.loss is not None for shard in shards)
     if has_loss:
         counts["trained_tokens"] = sum(file.trained for file in done)
@@ -233,9 +232,5 @@ def _tokenizer(inputs: list[Path], options: ImportArguments) -> tuple[TokenizerI
             manifest = manifests.read(path)
             if isinstance(manifest, ExportManifest):
                 return manifest.tokenizer, read_tokenizer(path, manifest.tokenizer_files)
-    raise UsageError(
-        "missing-option",
-        "nothing says which tokenizer made these ids",
-        remedy="give --tokenizer, so that ids and EOS can be checked",
-        where="--tokenizer",
-    )
+    what, remedy = "nothing says which tokenizer made these ids", "give --tokenizer, so that ids and EOS can be checked"
+    raise UsageError("missing-option", what, remedy=remedy, where="--tokenizer")

@@ -224,12 +224,9 @@ def _tokenizer(dataset: PackedDataset | TokenStore, source: str | Path | None) -
         return reference_tokenizer(found.data)
     if source is None:
         return None
-    raise UsageError(
-        "other-tokenizer",
-        f"its sha256 is {info.sha256[:12]}…, but the dataset was made with {made_with.sha256[:12]}…",
-        remedy="give the tokenizer that tokenize was given, or leave it out",
-        where="--tokenizer",
-    )
+    what = f"its sha256 is {info.sha256[:12]}…, but the dataset was made with {made_with.sha256[:12]}…"
+    remedy = "give the tokenizer that tokenize was given, or leave it out"
+    raise UsageError("other-tokenizer", what, remedy=remedy, where="--tokenizer")
 
 
 def _segments(

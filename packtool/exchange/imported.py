@@ -78,12 +78,8 @@ def files_of(path: Path, chosen: Format) -> list[Path]:
         return named
     files = sorted(file for file in path.glob(chosen.files) if file.is_file())
     if not files:
-        raise DataError(
-            "missing-input",
-            f"holds no file that matches {chosen.files}, which {chosen.name} writes",
-            remedy="name the files, or give another --format",
-            where=str(path),
-        )
+        what = f"holds no file that matches {chosen.files}, which {chosen.name} writes"
+        raise DataError("missing-input", what, remedy="name the files, or give another --format", where=str(path))
     return files
 
 
@@ -269,9 +265,7 @@ def _require_ids(ids: Ids, vocab_size: int, before: int, where: str) -> None:
     if not len(ids) or (int(ids.max()) < vocab_size and int(ids.min()) >= 0):
         return
     place = int(np.flatnonzero((ids < 0) | (ids >= vocab_size))[0])
-    raise DataError(
-        "id-out-of-range",
-        f"token {before + place} is {int(ids[place])}, but the tokenizer's vocabulary has {vocab_size} ids, from 0",
-        remedy="give the tokenizer that made these ids, or another --dtype",
-        where=where,
-    )
+    token, number = before + place, int(ids[place])
+    what = f"token {token} is {number}, but the tokenizer's vocabulary has {vocab_size} ids, from 0"
+    remedy = "give the tokenizer that made these ids, or another --dtype"
+    raise DataError("id-out-of-range", what, remedy=remedy, where=where)

@@ -414,6 +414,5 @@ def rows_not_documents(what: str, where: str) -> DataError:
 
 
 def _loses(what: str, remedy: str, where: str) -> DataError:
-    return DataError(
-        "import-loses", what, remedy=f"{remedy}, or give --ids-only=True to take the ids alone", where=where
-    )
+    remedy = f"{remedy}, or give --ids-only=True to take the ids alone"
+    return DataError("import-loses", what, remedy=remedy, where=where)

@@ -126,12 +126,9 @@ def _of_strategy(strategy: Strategy, sequence_lengths: Sequence[int], given: Map
     options = [PackOptions(**taken)]
     if "sequence_length" in strategy.accepts:
         if not sequence_lengths:
-            raise UsageError(
-                "missing-option",
-                f"the strategy {strategy.name} needs the length of a row",
-                remedy="give --sequence-length=2048, or several such as 2048,8192",
-                where="--sequence-length",
-            )
+            what = f"the strategy {strategy.name} needs the length of a row"
+            remedy = "give --sequence-length=2048, or several such as 2048,8192"
+            raise UsageError("missing-option", what, remedy=remedy, where="--sequence-length")
         options = [replace(options[0], sequence_length=size) for size in dict.fromkeys(sequence_lengths)]
     for tried in options:
         check(strategy, tried)

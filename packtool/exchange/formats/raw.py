@@ -84,12 +84,9 @@ def ids_in(path: Path, dtype: np.dtype[Any], first: int = 0, *, check_size: bool
     """
     size = path.stat().st_size - first
     if size % dtype.itemsize:
-        raise DataError(
-            "damaged-input",
-            f"{size} bytes of ids are not a multiple of {dtype.itemsize}, the size of one",
-            remedy="check the file and its format; ids may be of another size: give --dtype",
-            where=str(path),
-        )
+        what = f"{size} bytes of ids are not a multiple of {dtype.itemsize}, the size of one"
+        remedy = "check the file and its format; ids may be of another size: give --dtype"
+        raise DataError("damaged-input", what, remedy=remedy, where=str(path))
     total = size // dtype.itemsize
     last = None
     with path.open("rb") as file:

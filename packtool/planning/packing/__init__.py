@@ -110,9 +110,8 @@ def check(strategy: Strategy, options: PackOptions) -> None:
     if options.multiple > 1:
         _require_multiples(strategy, options)
     if not options.buckets or len(set(options.buckets)) < len(options.buckets):
-        raise UsageError(
-            "bad-option", "the sizes must differ", remedy="name each size once, such as 2048,4096", where="--buckets"
-        )
+        remedy = "name each size once, such as 2048,4096"
+        raise UsageError("bad-option", "the sizes must differ", remedy=remedy, where="--buckets")
     if options.sequence_length is not None:
         for name, value, most in (
             ("--extra-capacity", options.extra, options.row_length - 1),

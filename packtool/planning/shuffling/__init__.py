@@ -34,10 +34,6 @@ def method(name: str) -> Method:
         UsageError: there is no such shuffle; the message lists the names.
     """
     if name not in METHODS:
-        raise UsageError(
-            "unknown-method",
-            f"there is no shuffle {name!r}",
-            remedy=f"choose one of {', '.join(METHODS)}",
-            where="--method",
-        )
+        what, remedy = f"there is no shuffle {name!r}", f"choose one of {', '.join(METHODS)}"
+        raise UsageError("unknown-method", what, remedy=remedy, where="--method")
     return METHODS[name]

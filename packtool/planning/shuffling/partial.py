@@ -118,10 +118,7 @@ def lane_tokens(tokens: int, batch_size: int, multiple: int) -> int:
     """
     steps = tokens // (batch_size * multiple)
     if not steps:
-        raise UsageError(
-            "too-few-tokens",
-            f"{tokens} tokens do not fill one batch of {batch_size} rows of {multiple}",
-            remedy="give a smaller batch size or sequence length",
-            where="--batch-size",
-        )
+        what = f"{tokens} tokens do not fill one batch of {batch_size} rows of {multiple}"
+        remedy = "give a smaller batch size or sequence length"
+        raise UsageError("too-few-tokens", what, remedy=remedy, where="--batch-size")
     return steps * multiple
