@@ -45,7 +45,10 @@ def require_held(format: Format, contents: Holdable) -> None:
     if reject is None:
         return
     able = tuple(sorted(name for name in EXPORTS if FORMATS[name].reject(contents) is None))
-    choices = [f"choose {any_of(able)}"] if able else []
-    remedy = ", or ".join([*choices, *([reject.otherwise] if reject.otherwise else [])])
-    what = reject.told(format, contents)
-    raise UsageError(reject.code, what, remedy=remedy or "choose other contents", where="--format")
+    choices = []
+    if able:
+        choices.append(f"choose {any_of(able)}")
+    if reject.otherwise:
+        choices.append(reject.otherwise)
+    remedy = ", or ".join(choices) or "choose other contents"
+    raise UsageError(reject.code, reject.told(format, contents), remedy=remedy, where="--format")
