@@ -252,11 +252,7 @@ SPELLED: list[tuple[Records, dict[str, Any], str]] = [
     ([{"prompt": "a", "completion": "b"}], {"history": "past"}, "no record has 'past'"),
     ([{"prompt": "a", "completion": "b"}], {"reasoning_field": "cot"}, "no record has 'cot'"),
     ([{"title": "a", "body": "b"}], {"text_field": "title,bdy"}, "no record has 'bdy'"),
-    (
-        [{"body": "b"}],
-        {"text_field": "bdy", "on_error": "skip"},
-        "no text field 'bdy' in any record; the first has",
-    ),
+    ([{"body": "b"}], {"text_field": "bdy", "on_error": "skip"}, "no text field 'bdy' in any record; the first has"),
     ([{"body": "b"}], {"text_field": "a,c", "on_error": "skip"}, "no text field 'a,c' in any record"),
     ([{"ids": [1]}], {"ids_field": "id", "on_error": "skip"}, "no field of ids 'id' in any record; the first has ids"),
     (BESIDE, {"conversations": "talk", "on_error": "skip"}, "no field 'talk' with a conversation in any record"),

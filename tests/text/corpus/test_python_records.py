@@ -121,11 +121,7 @@ def test_what_are_no_records_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     [
         ("ab", {"resume": True}, "resume: a stream of records can't be resumed. Write it to a file first"),
         ("ab", {"separator": "x"}, "separator: has no effect on the records of a program. Leave it out."),
-        (
-            [{"ids": [1]}, {"ids": b"\1"}],
-            {"ids_field": "ids"},
-            "inputs: record 2 has bytes in 'ids', not a list of t",
-        ),
+        ([{"ids": [1]}, {"ids": b"\1"}], {"ids_field": "ids"}, "inputs: record 2 has bytes in 'ids', not a list of t"),
     ],
 )
 def test_what_records_do_not_take_is_refused(
