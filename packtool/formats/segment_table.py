@@ -115,7 +115,7 @@ class SegmentTables:
             if not self.exist:
                 raise no_segments(shards.place)
             sizes = [2] * len(shards.entry.shards)
-            self._tables = open_all(sizes, self._opened, shards.place, shards.keep, shards.unchanged)
+            self._tables = open_all(sizes, self._open, shards.place, shards.keep, shards.unchanged)
         return self._tables
 
     def checked_tables(self) -> Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
@@ -135,7 +135,7 @@ class SegmentTables:
         for tables in open_now(self._tables or ()):
             release(tables)
 
-    def _opened(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def _open(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         place, shard = self._shards.place, self._shards.entry.shards[number]
         assert shard.segments is not None
         assert shard.segment_offsets is not None

@@ -26,43 +26,43 @@ LARGE = 1 << 20
 _KEPT_BYTES = 8 << 30  # of orders; those used longest ago go
 
 
-def shared_order(drawn: AtomShuffle, directory: Path | None) -> Ints:
+def shared_order(shuffle: AtomShuffle, directory: Path | None) -> Ints:
     """Return the stored atom at each place of an order: (atoms), a read-only map of a file if there are many.
 
     Args:
         directory: of the files; None to make the order in memory. So it is made, too, where no file can be written.
     """
-    if directory is None or drawn.atoms < LARGE:
-        return drawn.order()
-    kind: np.dtype[Any] = np.dtype(index_type(drawn.atoms))
+    if directory is None or shuffle.atoms < LARGE:
+        return shuffle.order()
+    kind: np.dtype[Any] = np.dtype(index_type(shuffle.atoms))
     cache = Cache(directory, _KEPT_BYTES)
 
     def fill(out: BinaryIO) -> None:
         arrays = _NamelessArrays(cache.directory)
-        order = replace(drawn, stored=None).order(arrays)
-        if drawn.stored is not None:  # every epoch of the dataset needs it, so it has a file, too
-            order = reorder(shared_order(drawn.stored, directory), order, arrays)
+        order = replace(shuffle, stored=None).order(arrays)
+        if shuffle.stored is not None:  # every epoch of the dataset needs it, so it has a file, too
+            order = reorder(shared_order(shuffle.stored, directory), order, arrays)
         order.tofile(out)
 
     try:
         while True:
-            file = cache.made(_name(drawn), lambda: drawn.atoms * kind.itemsize, fill)
+            file = cache.made(_name(shuffle), lambda: shuffle.atoms * kind.itemsize, fill)
             with suppress(FileNotFoundError):  # it was removed in the meantime to make room
-                return ArrayFile(file, kind, (drawn.atoms,)).open()
+                return ArrayFile(file, kind, (shuffle.atoms,)).open()
     except OSError:
-        return drawn.order()
+        return shuffle.order()
 
 
-def _name(drawn: AtomShuffle) -> str:
+def _name(shuffle: AtomShuffle) -> str:
     """Return the name of the file of an order: all the numbers that it depends on.
 
     >>> _name(AtomShuffle(9, 0, 42, 1, AtomShuffle(9, 0, 42, 0)))
     '9-0-42-1-from-42-0'
     """
-    name = f"{drawn.atoms}-{drawn.first}-{drawn.seed}-{drawn.epoch}"
-    if drawn.stored is None:
+    name = f"{shuffle.atoms}-{shuffle.first}-{shuffle.seed}-{shuffle.epoch}"
+    if shuffle.stored is None:
         return name
-    return f"{name}-from-{drawn.stored.seed}-{drawn.stored.epoch}"
+    return f"{name}-from-{shuffle.stored.seed}-{shuffle.stored.epoch}"
 
 
 class _NamelessArrays(Arrays):

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import numpy.typing as npt
 import xxhash
 
@@ -23,8 +22,8 @@ from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, cache_directory, place_of
-from packtool.planning.plan import I64, Ints, Plan
-from packtool.planning.shuffling.atom import atom_shuffles
+from packtool.planning.plan import I64, Plan
+from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.planning.shuffling.bucket import batches
 from packtool.planning.shuffling.partial import rotations
 from packtool.reading.blend_schedule import lengths_in_turn
@@ -204,31 +203,33 @@ def _digest_at(place: Place) -> str:
 
 def _rows_of(dataset: PackedDataset, recipe: Recipe) -> OpenedRows:
     """Return rows in the order of a recipe."""
-    dtype = None if recipe.dtype is None else np.dtype(recipe.dtype)
-    if recipe.epoch is not None and recipe.epoch.options.repack:
-        return _repacked_rows(dataset, recipe, recipe.epoch, dtype)
-    if recipe.epoch is not None:
-        return _rows_in_epoch(dataset, recipe, recipe.epoch, dtype)
-    return OpenedRows(dataset.manifest, [Rows(bucket, dtype) for bucket in dataset.buckets], dataset.batches())
+    if recipe.epoch is None:
+        return _stored_rows(dataset, recipe, dataset.batches())
+    if recipe.epoch.options.repack:
+        return _repacked_rows(dataset, recipe, recipe.epoch)
+    return _rows_in_epoch(dataset, recipe, recipe.epoch)
 
 
-def _rows_in_epoch(dataset: PackedDataset, recipe: Recipe, epoch: Epoch, dtype: np.dtype[Any] | None) -> OpenedRows:
+def _stored_rows(dataset: PackedDataset, recipe: Recipe, table: npt.NDArray[Any] | None) -> OpenedRows:
+    return OpenedRows(dataset.manifest, [Rows(bucket, recipe.dtype) for bucket in dataset.buckets], table)
+
+
+def _rows_in_epoch(dataset: PackedDataset, recipe: Recipe, epoch: Epoch) -> OpenedRows:
     """Return rows in the computed order of an epoch, whatever order they are stored in."""
     manifest, shuffle = dataset.manifest, dataset.manifest.shuffle
     table = _batches(manifest, [(bucket.sequence_length, bucket.rows) for bucket in dataset.buckets], epoch)
     stored = shuffle is not None and (shuffle.seed, shuffle.epoch) == (epoch.seed, epoch.number)
     if stored or (shuffle is not None and shuffle.rotate is False):
-        return OpenedRows(manifest, [Rows(bucket, dtype) for bucket in dataset.buckets], table)
+        return _stored_rows(dataset, recipe, table)
     if shuffle is not None and shuffle.method == "partial":
-        drawn = rotations(shuffle.batch_size or 1, lane_of(manifest), seed=epoch.seed, epoch=epoch.number)
-        return _rotated_rows(dataset, drawn, dtype)
+        rotation = rotations(shuffle.batch_size or 1, lane_of(manifest), seed=epoch.seed, epoch=epoch.number)
+        return _rotated_rows(dataset, recipe, rotation)
     plans = stored_plans(dataset, whole=False)
-    drawn_orders = stored_shuffles(plans, shuffle, seed=epoch.seed, epoch=epoch.number)
-    orders = [shared_order(drawn, recipe.orders) for drawn in drawn_orders]
-    return _reordered_rows(dataset, plans, orders, dtype, table)
+    shuffles = stored_shuffles(plans, shuffle, seed=epoch.seed, epoch=epoch.number)
+    return _reordered_rows(dataset, recipe, plans, shuffles, table)
 
 
-def _repacked_rows(dataset: PackedDataset, recipe: Recipe, epoch: Epoch, dtype: np.dtype[Any] | None) -> OpenedRows:
+def _repacked_rows(dataset: PackedDataset, recipe: Recipe, epoch: Epoch) -> OpenedRows:
     """Pack rows again for an epoch, in its order."""
     manifest = dataset.manifest
     if not manifest.index_only:
@@ -239,30 +240,28 @@ def _repacked_rows(dataset: PackedDataset, recipe: Recipe, epoch: Epoch, dtype: 
             where=str(dataset.place),
         )
     plans = repacked_plans(dataset, seed=epoch.seed, epoch=epoch.number)
-    drawn_orders = atom_shuffles(plans, seed=epoch.seed, epoch=epoch.number)
-    orders = [shared_order(drawn, recipe.orders) for drawn in drawn_orders]
+    shuffles = atom_shuffles(plans, seed=epoch.seed, epoch=epoch.number)
     table = _batches(manifest, [(plan.sequence_length, plan.rows) for plan in plans], epoch)
-    return _reordered_rows(dataset, plans, orders, dtype, table)
+    return _reordered_rows(dataset, recipe, plans, shuffles, table)
 
 
 def _reordered_rows(
     dataset: PackedDataset,
+    recipe: Recipe,
     plans: Sequence[Plan],
-    orders: Sequence[Ints],
-    dtype: np.dtype[Any] | None,
+    shuffles: Sequence[AtomShuffle],
     table: npt.NDArray[Any] | None,
 ) -> OpenedRows:
-    rows = [
-        ReorderedRows(bucket, plan, order, dataset.manifest.pad_id, dtype)
-        for bucket, plan, order in zip(dataset.buckets, plans, orders, strict=True)
-    ]
-    return OpenedRows(dataset.manifest, [*rows], table)
+    pad_id, rows = dataset.manifest.pad_id, list[Rows]()
+    for bucket, plan, shuffle in zip(dataset.buckets, plans, shuffles, strict=True):
+        rows.append(ReorderedRows(bucket, plan, shared_order(shuffle, recipe.orders), pad_id, recipe.dtype))
+    return OpenedRows(dataset.manifest, rows, table)
 
 
-def _rotated_rows(dataset: PackedDataset, rotation: I64, dtype: np.dtype[Any] | None) -> OpenedRows:
+def _rotated_rows(dataset: PackedDataset, recipe: Recipe, rotation: I64) -> OpenedRows:
     manifest, (stored,) = dataset.manifest, dataset.buckets
     plan = RotatedPlan(StoredPlan(stored, whole=False), manifest, rotation)
-    return OpenedRows(manifest, [RotatedRows(stored, plan, manifest.pad_id, dtype)], None)
+    return OpenedRows(manifest, [RotatedRows(stored, plan, manifest.pad_id, recipe.dtype)], None)
 
 
 def _batches(manifest: PackedManifest, sizes: Sequence[tuple[int, int]], epoch: Epoch) -> npt.NDArray[Any] | None:

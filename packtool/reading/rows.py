@@ -83,10 +83,10 @@ class Rows:
         has_segments: whether the dataset has a segment table.
     """
 
-    def __init__(self, stored: PackedBucket, dtype: np.dtype[Any] | None = None) -> None:
+    def __init__(self, stored: PackedBucket, dtype: str | None = None) -> None:
         self._stored = stored
         self.sequence_length = stored.sequence_length
-        self.dtype = dtype or stored.tokens.dtype
+        self.dtype: np.dtype[Any] = np.dtype(dtype or stored.tokens.dtype)
         self.has_segments = stored.segments.exist
 
     def __len__(self) -> int:
@@ -123,7 +123,7 @@ class Rows:
     def with_segments(self, rows: I64) -> tuple[RowArray, Segments]:
         """Return the tokens of these rows (from 0), (rows, sequence_length), and their segments."""
         segments = self.segments_of(rows)
-        return self._typed(self._taken(rows, segments, self._stored.tokens)), segments
+        return self._typed(self._take_by_segments(rows, segments, self._stored.tokens)), segments
 
     def loss(self, rows: I64, segments: Segments | None = None) -> RowArray | None:
         """Return the loss of these rows (from 0): (rows, sequence_length), 1 for tokens that train, 0 for others.
@@ -137,7 +137,7 @@ class Rows:
         column = self._stored.loss
         if column is None:
             return None
-        return self._take(rows, column) if segments is None else self._taken(rows, segments, column)
+        return self._take(rows, column) if segments is None else self._take_by_segments(rows, segments, column)
 
     def segments(self, row: int) -> npt.NDArray[Any]:
         """Return the segments of one row, in order: document, start, length, repeated. In stored order they are a view.
@@ -172,7 +172,7 @@ class Rows:
         """
         return column.take(rows)
 
-    def _taken(self, rows: I64, segments: Segments, column: RowColumn) -> RowArray:
+    def _take_by_segments(self, rows: I64, segments: Segments, column: RowColumn) -> RowArray:
         return column.gathered(segments) if isinstance(column, GatheredColumn) else self._take(rows, column)
 
     def _typed(self, tokens: RowArray) -> RowArray:
@@ -186,7 +186,7 @@ class ComputedRows(Rows, ABC):
         pad_id: id of the padding that fills short rows.
     """
 
-    def __init__(self, stored: PackedBucket, pad_id: int, dtype: np.dtype[Any] | None) -> None:
+    def __init__(self, stored: PackedBucket, pad_id: int, dtype: str | None) -> None:
         super().__init__(stored, dtype)
         self._pad_id = pad_id
 
@@ -208,10 +208,10 @@ class ComputedRows(Rows, ABC):
     def _take(self, rows: I64, column: RowColumn) -> RowArray:
         if isinstance(column, GatheredColumn):
             return column.gathered(self.segments_of(rows))
-        return self._made(rows, column).reshape(len(rows), self.sequence_length)
+        return self._assemble(rows, column).reshape(len(rows), self.sequence_length)
 
     @abstractmethod
-    def _made(self, rows: I64, column: StoredColumn) -> RowArray:
+    def _assemble(self, rows: I64, column: StoredColumn) -> RowArray:
         """Make some rows of parts of stored rows."""
 
     def _padding(self, shape: tuple[int, ...], column: StoredColumn) -> RowArray:
@@ -227,9 +227,7 @@ class ReorderedRows(ComputedRows):
         order: the number of the movable atom at each place.
     """
 
-    def __init__(
-        self, stored: PackedBucket, plan: Plan, order: Ints, pad_id: int, dtype: np.dtype[Any] | None = None
-    ) -> None:
+    def __init__(self, stored: PackedBucket, plan: Plan, order: Ints, pad_id: int, dtype: str | None = None) -> None:
         super().__init__(stored, pad_id, dtype)
         self._layout = Layout(plan, order)
         self._unit = plan.unit
@@ -254,7 +252,7 @@ class ReorderedRows(ComputedRows):
         order.setflags(write=False)  # rows are read by this very array
         return order
 
-    def _made(self, rows: I64, column: StoredColumn) -> RowArray:
+    def _assemble(self, rows: I64, column: StoredColumn) -> RowArray:
         stored = self.stored_numbers(rows)
         if stored is not None:
             return column.take(stored)
@@ -275,9 +273,7 @@ class RotatedRows(ComputedRows):
         plan: of the rows of the other epoch.
     """
 
-    def __init__(
-        self, stored: PackedBucket, plan: RotatedPlan, pad_id: int, dtype: np.dtype[Any] | None = None
-    ) -> None:
+    def __init__(self, stored: PackedBucket, plan: RotatedPlan, pad_id: int, dtype: str | None = None) -> None:
         super().__init__(stored, pad_id, dtype)
         self._plan = plan
 
@@ -285,7 +281,7 @@ class RotatedRows(ComputedRows):
         length = self.sequence_length
         return join(pad(self._plan.segments(rows), length), length, length)
 
-    def _made(self, rows: I64, column: StoredColumn) -> RowArray:
+    def _assemble(self, rows: I64, column: StoredColumn) -> RowArray:
         length, parts = self.sequence_length, self._plan.parts(rows)
         stored, number = np.unique(parts.document, return_inverse=True)
         source = ranges(number * length + parts.start, parts.length, offsets_of(parts.length))
