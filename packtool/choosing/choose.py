@@ -12,88 +12,47 @@ import numpy as np
 from packtool.choosing.asked import NOTHING_ASKED, Asked
 from packtool.choosing.chosen import EVERYTHING, Chosen
 from packtool.choosing.documents import Codes, StoredDocuments
-from packtool.choosing.exclusions import Exclusions, read_exclusions
-from packtool.choosing.rules import RULES, leave_out, settled
-from packtool.choosing.weights import (
-    Weight,
-    by_store,
-    epochs_of,
-    epochs_of_shares,
-    shares_by_temperature,
-    shares_of,
-    weights_in,
-)
+from packtool.choosing.rules import RULES, leave_out, with_bound
+from packtool.choosing.weights import ONCE, epochs_of, epochs_of_shares, shares_by_temperature, shares_of
 from packtool.errors import UsageError
 from packtool.formats.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut
 from packtool.formats.token_store import Corpus, TokenStore
-from packtool.options.documents import DocumentOptions
-from packtool.options.kinds import parse_part, parse_temperature
 from packtool.planning.arrays import IN_MEMORY, Arrays, blocks
 from packtool.planning.plan import I64, Ints, Mask
 from packtool.planning.selecting.mixture import Passes, passes
 from packtool.support.sizes import plural
 
 
-def check_choice(options: DocumentOptions) -> None:
-    """Refuse options that make no sense together, before a store is opened.
-
-    Raises:
-        UsageError: they make no sense.
-    """
-    if options.temperature is not None and options.mix:
-        what = "--mix gives the shares already"
-        raise UsageError("bad-mixture", what, remedy="give one of them", where="--temperature")
-    weights_in(options.mix, divided=options.tokens is not None)
-    everything = options.holdout is not None and parse_part(options.holdout).share == 1
-    if everything and options.part == "train":
-        what = f"{options.holdout} holds out all documents"
-        raise UsageError("nothing-chosen", what, remedy="hold out less", where="--holdout")
-
-
-def choose_documents(
-    corpus: Corpus,
-    options: DocumentOptions,
-    exclusions: Exclusions | None = None,
-    row_length: int | None = None,
-    arrays: Arrays = IN_MEMORY,
-    longest: int | None = None,
-) -> Chosen:
-    """Choose documents of the corpus, as the options say.
+def choose_documents(corpus: Corpus, asked: Asked, arrays: Arrays = IN_MEMORY) -> Chosen:
+    """Choose documents of the corpus.
 
     Args:
-        options: that `check_choice` took.
-        exclusions: what `--exclude` names, where it was read before: a list may come from a pipe. None to read it.
-        row_length: the default for the width of the intervals of lengths that samples are drawn from.
+        asked: of these stores, settled.
         arrays: makes arrays as long as the corpus.
-        longest: the most tokens of a conversation; longer conversations are left out. None to keep all of them.
 
     Raises:
-        UsageError: weights or shares of other stores, or options that leave no document.
+        UsageError: options that leave no document.
         DataError: a list names a document that no store has.
     """
-    if exclusions is None:
-        exclusions = read_exclusions(options.exclude)
-    asked = Asked.of(options, exclusions, row_length, longest)
+    asked = asked.with_contents()
     if asked == NOTHING_ASKED:
         return EVERYTHING
     corpus.work_in(arrays)
     documents = StoredDocuments(corpus, arrays)
-    weights = by_store(weights_in(options.mix, divided=asked.tokens is not None), documents.names)
-    asked = settled(asked, options, documents)
+    asked = with_bound(asked, documents)
     # First, which documents may be packed; then, how often those of each store are.
     leave_out(asked, documents)
     here = [documents.of_store(number) for number in range(len(corpus.stores))]
     counts = [_counts_of(documents.codes[part], documents.lengths[part]) for part in here]
-    mixture = _mixture(weights, counts, documents.names.shortest, asked, options)
+    mixture = _mixture(asked, counts)
     if asked.mix is not None:
         asked = replace(asked, mix=[store.asked for store in mixture])
     chosen: list[Passes] = []
     sources: list[ChosenSource] = []
     for number, store in enumerate(corpus.stores):
         lengths, codes = documents.lengths[here[number]], documents.codes[here[number]]
-        taken = passes(
-            mixture[number].counted(lengths), _kept(codes, arrays), mixture[number].epochs, options.seed, arrays
-        )
+        weighed, epochs = mixture[number].counted(lengths), mixture[number].epochs
+        taken = passes(weighed, _kept(codes, arrays), epochs, asked.seed or 0, arrays)
         chosen.append(taken)
         sources.append(_source_of(store, lengths, taken, counts[number], mixture[number]))
     if not sum(source.chosen_documents for source in sources):
@@ -101,31 +60,28 @@ def choose_documents(
     return Chosen(Choice(options=asked.recorded(), sources=sources, documents=None), chosen)
 
 
-def _mixture(
-    weights: Sequence[Weight], counts: Sequence[I64], names: Sequence[str], asked: Asked, options: DocumentOptions
-) -> list[_StoreEpochs]:
+def _mixture(asked: Asked, counts: Sequence[I64]) -> list[_StoreEpochs]:
     """Compute how often each store is packed.
 
     Args:
-        weights: of each store, as they were given.
         counts: of the documents of each store, as `_counts_of` returns them.
-        names: of the stores.
     """
-    most = options.max_epochs
+    most = asked.max_epochs
     if asked.tokens is None:
         mixed: list[_StoreEpochs] = []
-        for weight, count, name in zip(weights, counts, names, strict=True):
+        for (name, weight), count in zip(asked.weights, counts, strict=True):
             epochs = epochs_of(weight, int(count[0, 0]), int(count[1, 0]), name, most)
             mixed.append(_StoreEpochs(str(weight), epochs, by_documents=weight.unit == "documents"))
         return mixed
     left = [int(count[1, 0]) for count in counts]
-    if options.temperature is not None:
-        shares = shares_by_temperature(left, parse_temperature(options.temperature))
-    elif options.mix:
-        shares = shares_of([weight.number for weight in weights])
-    else:
+    if asked.temperature is not None:
+        shares = shares_by_temperature(left, asked.temperature)
+    elif asked.weights[0][1] is ONCE:  # nothing is asked of any store
         shares = shares_of(left)
-    of_stores = epochs_of_shares(shares, left, names, asked.tokens, most or 1, stop=options.stop)
+    else:
+        shares = shares_of([weight.number for _, weight in asked.weights])
+    names = [name for name, _ in asked.weights]
+    of_stores = epochs_of_shares(shares, left, names, asked.tokens, most or 1, stop=asked.stop)
     return list(map(_StoreEpochs, map(str, shares), of_stores))
 
 

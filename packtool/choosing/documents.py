@@ -82,12 +82,9 @@ class StoredDocuments:
 
     def require_alike(self) -> None:
         """Refuse stores whose hashes are of different kinds: of texts, and of ids."""
-        self.require_hashed(self.stores[0].known.hashed, str(self.stores[0].place))
-
-    def require_hashed(self, kind: str, other: str) -> None:
-        """Refuse stores whose hashes are not of this kind, which `other` has: they would never be equal."""
+        first = self.stores[0]
         for store in self.stores:
-            store.known.require_hashed(kind, other)
+            store.known.require_hashed(first.known.hashed, str(first.place))
 
     def column(self, number: int, shard: int, name: str) -> Any:
         """Return a kept field of the documents of a shard; the fields of one shard are in memory."""

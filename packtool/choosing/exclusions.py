@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +17,6 @@ from packtool.formats import manifest as manifests
 from packtool.formats.known import KnownDataset, Lookup, known
 from packtool.formats.schema import StoreManifest
 from packtool.formats.token_store import TokenStore
-from packtool.options.kinds import PATHS
-from packtool.options.shared import Many
 from packtool.outputs.recorded import Recorded
 from packtool.planning.plan import Mask
 
@@ -30,9 +28,6 @@ class Exclusions:
     lists: dict[str, bytes]  # contents of lists, by their paths
     stores: Recorded  # token stores
 
-    def __bool__(self) -> bool:
-        return bool(self.lists or self.stores.places)
-
     def recorded(self) -> str | list[str] | None:
         """Return the digests of these exclusions, in one order however they are named; None without exclusions."""
         of_lists = [xxhash.xxh3_128_hexdigest(listed) for listed in self.lists.values()]
@@ -43,22 +38,16 @@ class Exclusions:
         return digests or None
 
 
-NOTHING = Exclusions({}, Recorded([], []))
-
-
 def excluded(exclusions: Exclusions, documents: StoredDocuments) -> Callable[[Portion], Mask]:
     """Return a function that marks the documents that a list names, or whose text one of the token stores has.
 
     Raises:
         DataError: a list names a document that no store has; a token store is damaged, or was replaced.
-        UsageError: a token store does not record hashes, or not those of what the documents are.
     """
     named = [listed_documents(documents, listed, path) for path, listed in exclusions.lists.items()]
     texts = []
     for place in exclusions.stores.places:
-        store = TokenStore(place)
-        documents.require_hashed(store.known.hashed, str(place))
-        texts.append(np.unique(store.origins(documents.arrays)["hash"]))
+        texts.append(np.unique(TokenStore(place).origins(documents.arrays)["hash"]))
     exclusions.stores.require_unchanged()
 
     def marked(portion: Portion) -> Mask:
@@ -72,7 +61,7 @@ def excluded(exclusions: Exclusions, documents: StoredDocuments) -> Callable[[Po
     return marked
 
 
-def read_exclusions(given: Many) -> Exclusions:
+def read_exclusions(paths: Iterable[Path]) -> Exclusions:
     """Read the lists among these paths, and find the token stores, which are directories.
 
     Raises:
@@ -80,7 +69,7 @@ def read_exclusions(given: Many) -> Exclusions:
         UsageError: a directory holds no token store.
     """
     lists, stores = {}, []
-    for path in map(Path, PATHS.parse(given)):
+    for path in paths:
         if path.is_dir():
             excluded_store(path, known)
             stores.append(path)

@@ -1,4 +1,4 @@
-"""Read the columns that a packed dataset keeps of its documents from the token stores, shard by shard.
+"""Read the columns that a packed dataset keeps of its documents from the token stores, portion by portion.
 
 Stores have them as text. A column of numbers is read as such; of any other, each different text is a category. The list
 of names is that of all documents of the stores, whichever of them are packed: so the parts of a corpus that are packed
@@ -7,21 +7,24 @@ one by one, such as a hold-out, number them alike.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from packtool.choosing.columns import ReadField, floats_of
+from packtool.choosing.documents import Portion, StoredDocuments
 from packtool.errors import UsageError
-from packtool.formats.kept_columns import absent, is_absent
+from packtool.formats.kept_columns import is_absent
 from packtool.formats.names import CATEGORY, MISSING, MOST_CATEGORIES, NUMBER
 from packtool.formats.token_store import Corpus
 from packtool.options.kinds import KeptField
 from packtool.planning.arrays import blocks
-from packtool.planning.plan import I64, offsets_of
+from packtool.planning.plan import Mask
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,15 @@ def kept_values(corpus: Corpus, field: KeptField) -> KeptValues:
         DataError: a value of a document is no number, where numbers are wanted; a store is damaged.
         UsageError: a column has more than `MOST_CATEGORIES` different values.
     """
-    dtype = NUMBER if field.number else CATEGORY
-    firsts = offsets_of(np.array([store.documents for store in corpus.stores], np.int64))
-    stored = corpus.arrays.filled(int(firsts[-1]), dtype, lambda first, last: absent(dtype))
+    documents = StoredDocuments(corpus, corpus.arrays)
+    portions = (portion for portion in documents.portions() if field.name in portion.store.kept_fields)
     categories: list[str] | None = None
     if field.number:
-        _read_numbers(corpus, field.name, firsts, stored)
+        stored = corpus.arrays.filled(len(documents), NUMBER, lambda a, b: np.nan)
+        _read_numbers(portions, field.name, corpus.taken(), stored)
     else:
-        categories = _read_categories(corpus, field.name, firsts, stored)
+        stored = corpus.arrays.filled(len(documents), CATEGORY, lambda a, b: MISSING)
+        categories = _read_categories(portions, field.name, stored)
     values = corpus.of_documents(stored)
     missing = 0
     for first, last in blocks(len(values)):
@@ -59,40 +63,31 @@ def kept_values(corpus: Corpus, field: KeptField) -> KeptValues:
     return KeptValues(field.name, values, categories, missing)
 
 
-def _read_numbers(corpus: Corpus, name: str, firsts: I64, out: npt.NDArray[Any]) -> None:
+def _read_numbers(portions: Iterable[Portion], name: str, taken: Mask, out: npt.NDArray[Any]) -> None:
     """Fill in the numbers of the documents that are taken: what the others hold may be anything."""
-    taken = corpus.taken()
     remedy = f"leave such documents out with --where, or give --keep={name} to keep each different text as a category"
-    for store, begin in zip(corpus.stores, firsts.tolist(), strict=False):
-        if name not in store.kept_fields:
-            continue
-        for first, texts in store.column_parts(name):
-            wanted = np.flatnonzero(taken[begin + first : begin + first + len(texts)])
-            chosen = pa.concat_arrays(texts.take(pa.array(wanted)).chunks or [pa.array([], pa.string())])
-            field = ReadField(name, store, first + wanted, remedy)
-            out[begin + field.documents] = floats_of(chosen, field)
+    for portion in portions:
+        places = np.flatnonzero(taken[portion.here])
+        field = ReadField(name, portion.store, portion.first + places, remedy)
+        out[portion.here][places] = floats_of(portion.field(name).take(pa.array(places)), field)
 
 
-def _read_categories(corpus: Corpus, name: str, firsts: I64, out: npt.NDArray[Any]) -> list[str]:
+def _read_categories(portions: Iterable[Portion], name: str, out: npt.NDArray[Any]) -> list[str]:
     """Fill in the categories of all documents; return their names.
 
     Categories are numbered as they are met, and by the order of their names in the end.
     """
-    import pyarrow.compute as pc  # 25 ms, of every run of pack and shuffle, also without columns
-
     met: dict[str, int] = {}
-    for store, begin in zip(corpus.stores, firsts.tolist(), strict=False):
-        if name not in store.kept_fields:
-            continue
-        for first, texts in store.column_parts(name):
-            different = pc.unique(texts).drop_null()
-            if len(different) <= MOST_CATEGORIES:
-                for text in different.to_pylist():
-                    met.setdefault(text, len(met))
-            if max(len(met), len(different)) > MOST_CATEGORIES:
-                raise _too_many(name)
-            places = pc.index_in(texts, value_set=pa.array(list(met), pa.string())).fill_null(MISSING)
-            out[begin + first : begin + first + len(texts)] = places.to_numpy()
+    for portion in portions:
+        texts = portion.field(name)
+        different = pc.unique(texts).drop_null()
+        if len(different) <= MOST_CATEGORIES:
+            for text in different.to_pylist():
+                met.setdefault(text, len(met))
+        if max(len(met), len(different)) > MOST_CATEGORIES:
+            raise _too_many(name)
+        numbers = pc.index_in(texts, value_set=pa.array(list(met), pa.string())).fill_null(MISSING)
+        out[portion.here] = numbers.to_numpy()
     names = sorted(met)
     place_of = np.full(len(names) + 1, MISSING, CATEGORY)  # the last entry, at index -1, keeps missing values missing
     for place, text in enumerate(names):

@@ -17,14 +17,10 @@ from packtool.choosing.asked import Asked
 from packtool.choosing.documents import Portion, StoredDocuments
 from packtool.choosing.exclusions import excluded
 from packtool.choosing.listed import names_lines
-from packtool.choosing.names import StoreNames
 from packtool.choosing.sides import Sides
 from packtool.errors import UsageError
-from packtool.formats.known import TEXTS
-from packtool.options.declare import Declared, given
-from packtool.options.documents import DocumentOptions
-from packtool.options.kinds import PATHS, parse_share
-from packtool.options.where import condition_of, needs_origins, store_names
+from packtool.options.kinds import parse_share
+from packtool.options.where import condition_of, needs_origins
 from packtool.planning.arrays import blocks
 from packtool.planning.plan import I64, Ints, Mask
 from packtool.planning.selecting.subsets import U64, bound_of_number, first_of_each, held_out, in_shard, sampled
@@ -42,14 +38,14 @@ class Rule:
         options: that ask for it; messages name the first, which `Asked` has.
         removes: function that marks, for each of some portions of the documents, what it leaves out. What is left out
             already by the rules before is final when the first portion is asked for.
-        reads_origins: tells from the options whether the rule reads where documents came from.
+        reads_origins: tells from what is asked whether the rule reads where documents came from.
         alone: whether it looks at a document alone, by what a manifest records.
     """
 
     reason: str
     options: tuple[str, ...]
     removes: Removes
-    reads_origins: Callable[[DocumentOptions], bool]
+    reads_origins: Callable[[Asked], bool]
     alone: bool = True
 
     @property
@@ -62,32 +58,33 @@ class Rule:
         return getattr(asked, self.options[0])
 
 
-def _always(options: DocumentOptions) -> bool:
+def _always(asked: Asked) -> bool:
     return True
 
 
-def _never(options: DocumentOptions) -> bool:
+def _never(asked: Asked) -> bool:
     return False
 
 
-def _by_lines_or_texts(options: DocumentOptions) -> bool:
+def _by_lines_or_texts(asked: Asked) -> bool:
     """Return whether a list names a document by its file and line, or a store's texts are excluded.
 
     What is not a file may be a store that is made later, or a pipe, which can be read only once.
     """
-    paths = list(map(Path, PATHS.parse(options.exclude)))
+    paths = asked.excluded
     return not all(map(Path.is_file, paths)) or any(map(names_lines, map(Path.read_bytes, paths)))
 
 
-def _where_came_from(options: DocumentOptions) -> bool:
-    return options.where is not None and needs_origins(condition_of(options.where))
+def _where_came_from(asked: Asked) -> bool:
+    return asked.where is not None and needs_origins(condition_of(asked.where))
 
 
-def _by_texts(options: DocumentOptions) -> bool:
-    return options.holdout_by is None
+def _by_texts(asked: Asked) -> bool:
+    return asked.holdout_by is None
 
 
 def _excluded(asked: Asked, documents: StoredDocuments, portions: Iterable[Portion]) -> Iterator[Mask]:
+    assert asked.exclusions is not None
     yield from map(excluded(asked.exclusions, documents), portions)
 
 
@@ -180,13 +177,13 @@ def asked_for(asked: Asked) -> list[Rule]:
     return [rule for rule in RULES if rule.value(asked) is not None]
 
 
-def reading_origins(options: DocumentOptions) -> list[Declared]:
-    """List the given options whose rules read where documents came from, before there are any."""
-    found = []
+def reading_origins(asked: Asked) -> list[str]:
+    """List the options, as they are written, whose rules read where documents came from, before there are any."""
+    flags = []
     for rule in RULES:
-        if rule.reads_origins(options):
-            found += given(options, [name for name in rule.options if hasattr(options, name)])
-    return found
+        if rule.reads_origins(asked):
+            flags += [flag(name) for name in rule.options if getattr(asked, name) is not None]
+    return flags
 
 
 def leave_out(asked: Asked, documents: StoredDocuments) -> None:
@@ -198,39 +195,18 @@ def leave_out(asked: Asked, documents: StoredDocuments) -> None:
             codes[mask & (codes == 0)] = 1 + RULES.index(rule)
 
 
-def settled(asked: Asked, options: DocumentOptions, documents: StoredDocuments) -> Asked:
-    """Settle what depends on the stores: the numbers that a condition names, and the values that decide a hold-out.
-
-    Args:
-        options: as they were given.
+def with_bound(asked: Asked, documents: StoredDocuments) -> Asked:
+    """Settle the hash below which documents are held out, where a number of them is.
 
     Raises:
-        UsageError: a name that fits no store or several; hashes of several kinds.
+        UsageError: the dataset whose hold-out is taken does not say it.
     """
-    if asked.where is not None:
-        asked = replace(asked, where_stores=stores_named(asked.where, documents.names))
-    if asked.holdout is None:
+    if asked.holdout is None or asked.bound is not None:
         return asked
-    if asked.holdout_by is None:
-        documents.require_alike()
-        hashed = documents.stores[0].known.hashed
-        if options.holdout_of is not None:
-            documents.require_hashed(asked.holdout_hashes or TEXTS, f"the hold-out of {options.holdout_of}")
-        elif hashed != TEXTS:
-            asked = replace(asked, holdout_hashes=hashed)
-    if asked.bound is None:
-        asked = replace(asked, holdout_bound=str(_holdout_bound(asked, documents)))
-    return asked
-
-
-def stores_named(where: str, names: StoreNames) -> dict[str, int] | None:
-    """Return the number of each store that a condition names; None where it names none.
-
-    Raises:
-        UsageError: a name fits no store, or several.
-    """
-    numbers = {name: names.number(name, "--where") for name in store_names(condition_of(where))}
-    return numbers or None
+    if asked.holdout_of is not None:
+        what = f"it held out {asked.holdout}, and does not say of which hash on"
+        raise UsageError("no-holdout", what, remedy="pack it again with this version", where=str(asked.holdout_of))
+    return replace(asked, holdout_bound=str(_holdout_bound(asked, documents)))
 
 
 def _holdout_bound(asked: Asked, documents: StoredDocuments) -> int:

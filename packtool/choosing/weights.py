@@ -122,18 +122,18 @@ def _amount(written: str) -> Weight | None:
     return Weight(Fraction(amount.documents), "documents")
 
 
-def by_store(weights: Sequence[tuple[str, Weight]], names: StoreNames) -> list[Weight]:
-    """Return the weight of each store, in their order; each once if none is given.
+def by_store(weights: Sequence[tuple[str, Weight]], names: StoreNames) -> list[tuple[str, Weight]]:
+    """Return the shortest name of each store and its weight, in their order; each once if none is given.
 
     Raises:
         UsageError: not one weight for each store.
 
     >>> asked = weights_in(["web=0.5x", "wiki=3x"], divided=False)
-    >>> list(map(str, by_store(asked, StoreNames(["/data/wiki", "/data/web"]))))
-    ['3', '1/2']
+    >>> [(name, str(weight)) for name, weight in by_store(asked, StoreNames(["/data/wiki", "/data/web"]))]
+    [('wiki', '3'), ('web', '1/2')]
     """
     if not weights:
-        return [ONCE] * len(names.shortest)
+        return [(name, ONCE) for name in names.shortest]
     found: dict[int, Weight] = {}
     for name, weight in weights:
         number = names.number(name, "--mix")
@@ -143,7 +143,7 @@ def by_store(weights: Sequence[tuple[str, Weight]], names: StoreNames) -> list[W
     for number, name in enumerate(names.shortest):
         if number not in found:
             raise _bad_mixture(f"nothing is asked of {name}", "name every store, with 0 to leave it out")
-    return [weight for _, weight in sorted(found.items(), key=lambda item: item[0])]
+    return [(name, found[number]) for number, name in enumerate(names.shortest)]
 
 
 def shares_of(weights: Sequence[Fraction | int]) -> list[Fraction]:

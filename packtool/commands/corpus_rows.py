@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from packtool.choosing.chosen import EVERYTHING, Chosen
+from packtool.choosing.chosen import Chosen
 from packtool.commands.count_rows import neighbours_in_rows, rows_without_target, source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, with_documents
 from packtool.errors import DataError
@@ -33,32 +34,35 @@ from packtool.rows.unit_source import StoreSource
 from packtool.writing.shards import Shards, write_shards
 
 
+@dataclass(frozen=True, kw_only=True)
+class RowRecipe:
+    """How the documents of a corpus become rows, as the manifest records it."""
+
+    strategy: Strategy
+    options: Options  # in full
+    order: Shuffle | None  # of atoms, which are shuffled when rows are written, or one that the plans have already
+    kept: Sequence[KeptField]  # columns of the stores that travel with the rows
+    most: int | None = None  # tokens of a document that are planned, its first; None for all
+
+
 def write_corpus(
     job: DatasetJob,
     output: Output,
     corpus: Corpus,
     plans: Sequence[Plan],
-    *,
-    strategy: Strategy,
-    options: Options,
-    order: Shuffle | None,
-    kept: Sequence[KeptField],
-    chosen: Chosen = EVERYTHING,
-    most: int | None = None,
-    facts: Mapping[str, Any] | None = None,
+    recipe: RowRecipe,
+    chosen: Chosen,
+    facts: Mapping[str, Any],
 ) -> DatasetResult:
     """Write the rows of each plan; finish the dataset.
 
     Args:
-        options: for the manifest, as is `order`: of atoms, which are shuffled here, or one that the plans have already.
-        kept: columns of the stores that travel with the rows.
         chosen: the documents of the corpus that are packed, and their order.
-        most: tokens of a document that were planned, its first; None for all.
         facts: for `run.json`.
     """
-    choice, columns = chosen.choice, _keep(output, corpus, kept)  # before the rows: a value may be refused
-    index_only = job.options.index_only
+    options, order, choice, index_only = recipe.options, recipe.order, chosen.choice, job.options.index_only
     lengths, pad_id, with_segments = corpus.lengths(), options["pad_id"], options["segments"]
+    columns = _keep(output, corpus, recipe.kept)  # before the rows: a value may be refused
     shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
     if order is not None and order.method == "atom":
         shuffles = atom_shuffles(plans, seed=order.seed, epoch=order.epoch)
@@ -75,7 +79,7 @@ def write_corpus(
         shuffles,
         shards,
         job.budget,
-        by_length=strategy.multi_bucket,
+        by_length=recipe.strategy.multi_bucket,
         checked=job.checked(_files_read(corpus, tokens=not index_only)),
         label=job.command,
         quiet=job.options.quiet,
@@ -86,11 +90,11 @@ def write_corpus(
     if chosen.order is not None and with_segments:
         neighbours = neighbours_in_rows(output, buckets, corpus, chosen.order)
     beyond: int | msgspec.UnsetType = msgspec.UNSET
-    if most is not None:
-        beyond = text_beyond(lengths, most)
+    if recipe.most is not None:
+        beyond = text_beyond(lengths, recipe.most)
     inputs = job.recorded.entries
     report = PackedReport(
-        strategy=strategy.name,
+        strategy=recipe.strategy.name,
         options=msgspec.to_builtins(options),
         shuffle=order,
         batch_size=None,
@@ -113,7 +117,7 @@ def write_corpus(
     if index_only:
         stores = [name_for(store, str(output.place)) for store in job.inputs]
     manifest = PackedManifest(
-        strategy=strategy.name,
+        strategy=recipe.strategy.name,
         options=options,
         shuffle=order,
         inputs=inputs,
@@ -131,7 +135,7 @@ def write_corpus(
         stores=stores,
         columns=columns,
     )
-    return job.finish(output, manifest, report, facts or {})
+    return job.finish(output, manifest, report, facts)
 
 
 def _keep(output: Output, corpus: Corpus, fields: Sequence[KeptField]) -> list[KeptColumn]:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from packtool.choosing.choose import check_choice, choose_documents
-from packtool.choosing.chosen import EVERYTHING, Chosen
-from packtool.choosing.needs import require_choice
+from packtool.choosing.asked import Asked
+from packtool.choosing.choose import choose_documents
+from packtool.choosing.chosen import EVERYTHING
+from packtool.choosing.settle import settle
 from packtool.commands.places import fetch_inputs, places_to_write_from, require_distinct
 from packtool.commands.result import CommandResult
 from packtool.engines import Processes, Worker
@@ -33,7 +34,6 @@ from packtool.outputs.output import Output
 from packtool.outputs.pieces import Pieces
 from packtool.outputs.recorded import Recorded
 from packtool.outputs.tokenizer_files import copy_tokenizer
-from packtool.places.place import Place
 from packtool.places.typed import place_of, places_of
 from packtool.rows.stored_tokens import store_places
 from packtool.support.clock import Clock
@@ -69,13 +69,16 @@ def export(options: ExportArguments) -> ExportResult:
         DataError: the source is missing, unfinished or damaged.
     """
     clock = Clock()
-    format = check(options)
+    format, asked = check(options)
     with places_to_write_from(options, options.source, options.store) as (sources, stores):
         require_distinct(sources)
-        _require_sources(options, list(map(known, sources)), known)
+        datasets = list(map(known, sources))
+        _require_sources(options, format, datasets)
         recorded = Recorded.of(sources)
         inputs = recorded.entries
-        chosen = _choose(sources, options)
+        chosen = EVERYTHING
+        if datasets[0].rows is None:
+            chosen = choose_documents(Corpus(sources), settle(asked, datasets, known))
         documents = None if chosen.passes is None else [passes.documents() for passes in chosen.passes]
         contents = contents_of(sources, documents, stores)
         require_held(format, contents)
@@ -120,22 +123,25 @@ def export(options: ExportArguments) -> ExportResult:
             return ExportResult(path=output.place.shown, manifest=manifest, run=run)
 
 
-def check(options: ExportArguments) -> Format:
-    """Check options that make no sense, alone or together; return the format."""
-    check_choice(options)
-    return format_named(options.format, EXPORTS)
+def check(options: ExportArguments) -> tuple[Format, Asked]:
+    """Check options that make no sense, alone or together; return the format, and which documents are asked for."""
+    asked = Asked.of(options)
+    return format_named(options.format, EXPORTS), asked
 
 
 def makes(options: ExportArguments, look: Lookup) -> KnownDataset:
     """Check what is needed of the sources; return what is known of the export that is made of them."""
+    format, asked = check(options)
     places = places_of(options.source)
     require_distinct(places)
     sources = list(map(look, places))
-    _require_sources(options, sources, look)
+    _require_sources(options, format, sources)
+    if sources[0].rows is None:
+        settle(asked, sources, look)
     return KnownDataset(place=place_of(options.output), kind=ExportManifest, tokenizer=sources[0].tokenizer)
 
 
-def _require_sources(options: ExportArguments, sources: Sequence[KnownDataset], look: Lookup) -> None:
+def _require_sources(options: ExportArguments, format: Format, sources: Sequence[KnownDataset]) -> None:
     """Require of the sources what the options need, as far as it is known before they are opened."""
     rows = sources[0].rows
     for source in sources:
@@ -149,7 +155,6 @@ def _require_sources(options: ExportArguments, sources: Sequence[KnownDataset], 
         raise UsageError("not-exportable", what, remedy=remedy, where=str(source.place))
     if rows is None:
         require_alike(sources)
-        require_choice(options, sources, look)
     else:
         check_input(options, "packed datasets")
     tokenizer = sources[0].tokenizer
@@ -159,14 +164,7 @@ def _require_sources(options: ExportArguments, sources: Sequence[KnownDataset], 
         contents = Holdable(tokenizer.vocab_size, [], 1, masked)
         if rows is not None:
             contents = Holdable(tokenizer.vocab_size, sorted(rows.filled or []), rows.multiple, masked)
-        require_held(format_named(options.format, EXPORTS), contents)
-
-
-def _choose(sources: Sequence[Place], options: ExportArguments) -> Chosen:
-    """Choose documents of stores."""
-    if isinstance(manifests.read(sources[0]), StoreManifest):
-        return choose_documents(Corpus(sources), options)
-    return EVERYTHING
+        require_held(format, contents)
 
 
 def _write(output: Output, format: Format, contents: Contents, check: InputCheck, *, quiet: bool) -> list[ExportedFile]:

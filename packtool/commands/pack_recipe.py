@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from packtool.choosing.choose import check_choice
+from packtool.choosing.asked import Asked
+from packtool.commands.corpus_rows import RowRecipe
 from packtool.errors import UsageError
 from packtool.formats.known import KnownRows
 from packtool.formats.schema import Options, Shuffle, TokenizerInfo
@@ -27,6 +28,7 @@ class PackRecipe:
 
     options: PackArguments  # options as the user gave them
     strategy: Strategy  # plans the rows
+    asked: Asked  # documents that are packed, as far as that is known without the stores
     shuffle: Shuffle | None  # shuffle of the atoms, as the manifest records it; None for the order of the plan
     kept: Sequence[KeptField]  # columns of the stores that travel with the rows
     ordered_by: Sequence[OrderKey]  # fields that order documents before they are planned; empty for corpus order
@@ -40,16 +42,20 @@ class PackRecipe:
         """
         strategy = packing.strategy(options.strategy)
         packing.check(strategy, options)
-        check_choice(options)
+        asked = Asked.of(options, options.longest_row)
         _check_segments(options)
         shuffle = None
         if options.shuffle:
             shuffle = Shuffle(method="atom", atom_size=options.atom_size, seed=options.seed, epoch=options.epoch)
-        return cls(options, strategy, shuffle, parse_kept(options.keep), order_keys(options.order_by or ()))
+        ordered_by = order_keys(options.order_by or ())
+        return cls(options, strategy, asked, shuffle, parse_kept(options.keep), ordered_by)
 
-    @property
-    def rows(self) -> KnownRows:
-        """What is known of the rows before documents are read."""
+    def rows_of(self, asked: Asked) -> KnownRows:
+        """Return what is known of the rows before documents are read.
+
+        Args:
+            asked: which of them, settled.
+        """
         options, atom_size = self.options, None
         lengths: list[int] | None = None
         filled: list[int] | None = None
@@ -58,6 +64,9 @@ class PackRecipe:
         elif not self.strategy.powers:
             lengths = filled = [options.row_length]
             atom_size = options.atom
+        holdout: Options | None = None
+        if asked.holdout is not None:
+            holdout = asked.recorded()
         return KnownRows(
             strategy=self.strategy.name,
             lengths=lengths,
@@ -65,7 +74,7 @@ class PackRecipe:
             atom_size=atom_size,
             multiple=options.multiple,
             shuffled="atom" if options.shuffle else None,
-            holdout=options.holdout is not None or options.holdout_of is not None,
+            holdout=holdout,
             segments=options.segments,
             index_only=options.index_only,
         )
@@ -109,6 +118,14 @@ class PackRecipe:
         if drawn or (not options.shuffle and options.seed != DEFAULT_SEED):
             found["seed"] = options.seed
         return found
+
+    def of_rows(self, options: Options) -> RowRecipe:
+        """Return what is recorded of how documents become rows.
+
+        Args:
+            options: in full.
+        """
+        return RowRecipe(strategy=self.strategy, options=options, order=self.shuffle, kept=self.kept, most=self.most)
 
     def warn_of_order(self) -> None:
         """Warn where an order of documents has no effect on which of them share rows."""

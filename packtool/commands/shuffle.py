@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 import numpy.typing as npt
 
-from packtool.commands.corpus_rows import write_corpus
+from packtool.choosing.chosen import EVERYTHING
+from packtool.commands.corpus_rows import RowRecipe, write_corpus
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job
 from packtool.commands.stored_rows import write_rows
 from packtool.errors import UsageError
@@ -98,7 +99,7 @@ def makes(options: ShuffleArguments, look: Lookup) -> KnownDataset:
             atom_size=options.sequence_length,
             multiple=1,
             shuffled=method.name,
-            holdout=False,
+            holdout=None,
             segments=True,
             index_only=options.index_only,
         )
@@ -243,7 +244,5 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
                 rotate=job.options.rotate,
                 arrays=arrays,
             )
-            strategy = packing.strategy("concat")
-            return write_corpus(
-                job, output, corpus, [plan], strategy=strategy, options=options, order=record, kept=kept
-            )
+            recipe = RowRecipe(strategy=packing.strategy("concat"), options=options, order=record, kept=kept)
+            return write_corpus(job, output, corpus, [plan], recipe, EVERYTHING, {})

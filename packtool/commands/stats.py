@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from packtool.blending.blend import names_blend
-from packtool.choosing.choose import check_choice
-from packtool.choosing.needs import require_choice
+from packtool.choosing.asked import Asked
+from packtool.choosing.settle import settle
 from packtool.commands.places import places_to_read, require_distinct
 from packtool.commands.stats_packed import packed_report
 from packtool.engines import Engine, engine_for
@@ -72,14 +72,14 @@ def check(options: StatsArguments) -> list[Candidate]:
 
 def makes(options: StatsArguments, look: Lookup) -> None:
     """Check what is needed of the inputs, as far as they are datasets or will be; it makes none."""
-    paths = _paths(options)
+    tried, paths = check(options), _paths(options)
     if names_blend(str(paths[0])):
         return
     if all(map(_is_text, paths)):
         _require_one(paths, "PATH")
-        check_choice(options)
+        _asked(options, tried)
     else:
-        _require_datasets(options, list(map(look, paths)), look)
+        _require_datasets(options, tried, list(map(look, paths)), look)
 
 
 def _paths(options: StatsArguments) -> list[Typed]:
@@ -93,19 +93,33 @@ def _is_text(typed: Typed) -> bool:
     return isinstance(typed, str | Path) and Path(typed).exists() and not _is_dataset(typed)
 
 
-def _require_datasets(options: StatsArguments, datasets: Sequence[KnownDataset], look: Lookup) -> None:
-    """Require token stores, or one packed dataset, with what the options need, as far as it is known beforehand."""
+def _asked(options: StatsArguments, tried: Sequence[Candidate]) -> Asked:
+    """Return which documents are asked for, with intervals for a sample as wide as rows of one length."""
+    rows = {candidate.options.longest_row for candidate in tried}
+    if len(rows) != 1:
+        return Asked.of(options)
+    return Asked.of(options, rows.pop())
+
+
+def _require_datasets(
+    options: StatsArguments, tried: Sequence[Candidate], datasets: Sequence[KnownDataset], look: Lookup
+) -> Asked | None:
+    """Require token stores, or one packed dataset, with what the options need, as far as it is known beforehand.
+
+    Returns:
+        Which documents of the stores are asked for; None for a packed dataset.
+    """
     others = [dataset for dataset in datasets if dataset.kind is not StoreManifest]
     if not others:
         check_input(options, "token stores")
-        check_choice(options)
+        asked = _asked(options, tried)
         require_distinct([dataset.place for dataset in datasets])
         require_alike(datasets)
-        require_choice(options, datasets, look)
+        asked = settle(asked, datasets, look)
         for dataset in datasets:
             if options.most_repeated is not None:
                 dataset.require_origins("--most-repeated")
-        return
+        return asked
     _require_one(datasets, str(others[0].place))
     check_input(options, "packed datasets")
     if options.compare is not None:
@@ -115,6 +129,7 @@ def _require_datasets(options: StatsArguments, datasets: Sequence[KnownDataset],
             remedy="give the token store it was packed from, or leave --compare out",
             where=str(others[0].place),
         )
+    return None
 
 
 def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> Report:
@@ -131,8 +146,7 @@ def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsAr
         from packtool.commands.stats_texts import texts_report
 
         _require_one(paths, "PATH")
-        check_choice(options)
-        return texts_report(str(paths[0]), tried, options, engine)
+        return texts_report(str(paths[0]), tried, options, _asked(options, tried), engine)
     with places_to_read(paths) as places:
         return _datasets_report(places, tried, options, engine)
 
@@ -141,12 +155,11 @@ def _datasets_report(
     places: Sequence[Place], tried: Sequence[Candidate], options: StatsArguments, engine: Engine
 ) -> Report:
     """Report on token stores, together, or on one packed dataset."""
-    datasets = list(map(known, places))
-    _require_datasets(options, datasets, known)
-    if datasets[0].rows is None:
+    asked = _require_datasets(options, tried, list(map(known, places)), known)
+    if asked is not None:
         from packtool.commands.stats_store import store_report
 
-        return store_report(places, tried, options, engine)
+        return store_report(places, tried, options, asked, engine)
     return packed_report(places[0], options, engine)
 
 

@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from packtool.choosing.asked import Asked
 from packtool.choosing.choose import choose_documents
 from packtool.choosing.documents import StoredDocuments
-from packtool.choosing.exclusions import Exclusions
+from packtool.choosing.whole_conversations import KEEPING, cut_by, no_conversations
 from packtool.commands.ranked_documents import longest, most_repeated
-from packtool.commands.whole_conversations import KEEPING, cut_by
 from packtool.engines import Engine
 from packtool.formats.made_by import tokenizer_named
 from packtool.formats.token_store import Corpus
 from packtool.options.arguments import as_flags
-from packtool.options.check import refuse
 from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.names import FIRST
@@ -48,23 +47,22 @@ def store_report(
     places: Sequence[Place],
     tried: Sequence[Candidate],
     options: StatsArguments,
+    asked: Asked,
     engine: Engine,
     before: str = "",
-    exclusions: Exclusions | None = None,
 ) -> StoreReport:
     """Report on token stores, or on the documents that are chosen from them, as `pack` takes them.
 
     Args:
+        asked: which documents, settled.
         before: the command that makes the store.
-        exclusions: what `--exclude` names, where it was read before.
     """
     recorded = Recorded.of(places)
     corpus = Corpus(places)
     known: Counter[str] = Counter()
     for store in corpus.stores:
         known.update(store.manifest.counts)
-    rows = {candidate.options.longest_row for candidate in tried}
-    chosen = choose_documents(corpus, options, exclusions, rows.pop() if len(rows) == 1 else None)
+    chosen = choose_documents(corpus, asked)
     if chosen.passes is not None:
         corpus.choose([passes.documents() for passes in chosen.passes])
         known["documents"], known["tokens"] = corpus.documents, corpus.tokens
@@ -120,9 +118,8 @@ def store_report(
 def _conversations(corpus: Corpus, options: StatsArguments, tried: Sequence[Candidate]) -> npt.NDArray[np.bool_] | None:
     """Mark the documents that are conversations; None if there are none, or nothing is compared."""
     conversations = [store.manifest.conversations for store in corpus.stores]
-    if not any(conversations) and options.too_long != FIRST:
-        remedy = "leave it out; texts are cut, --too-long=first takes their first tokens, --max-tokens leaves them out"
-        refuse(options, ("too_long",), "no store holds conversations", remedy)
+    if not any(conversations) and options.too_long == "cut":
+        raise no_conversations()
     if not any(conversations) or not tried:
         return None
     return np.repeat(conversations, corpus.store_documents)

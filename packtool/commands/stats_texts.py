@@ -9,12 +9,14 @@ from typing import Any
 
 import msgspec
 
-from packtool.choosing.exclusions import read_exclusions
+from packtool.choosing.asked import Asked
+from packtool.choosing.settle import settle
 from packtool.commands.stats_store import NEW_STORE, store_report
 from packtool.commands.tokenize import tokenized
 from packtool.engines import Engine
 from packtool.errors import DataError, UsageError
 from packtool.formats import manifest as manifests
+from packtool.formats.known import known
 from packtool.formats.schema import listed_files
 from packtool.options.arguments import as_flags
 from packtool.options.stats import StatsArguments
@@ -27,16 +29,21 @@ from packtool.support.temporary import temporary_directory
 _TEXT = ("tokenizer", "eos_token", "text_field", "format")  # options of how text files are read
 
 
-def texts_report(location: str, tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> StoreReport:
+def texts_report(
+    location: str, tried: Sequence[Candidate], options: StatsArguments, asked: Asked, engine: Engine
+) -> StoreReport:
     """Report on the documents of text files, or on those that are chosen from them.
 
     The temporary store has the name that it has in the advised command. Records that can't be used are counted.
+
+    Args:
+        asked: which documents.
 
     Raises:
         UsageError: the files hold conversations, and the tokenizer has no chat template.
         DataError: a file can't be read; or the temporary directory has no room for the tokens.
     """
-    exclusions = read_exclusions(options.exclude)  # here, before everything is tokenized
+    asked = asked.with_contents()  # here, before everything is tokenized
     how: dict[str, Any] = {}
     for name in (*_TEXT, "workers", "scheduler", "quiet"):
         if getattr(options, name) is not None:
@@ -62,6 +69,7 @@ def texts_report(location: str, tried: Sequence[Candidate], options: StatsArgume
         command = ["packtool", "tokenize", location, "-o", NEW_STORE, *as_flags(options, _TEXT)]
         if made.counts["rejected"]:
             command += ["--on-error", "skip"]
-        report = store_report([store], tried, options, engine, f"{shlex.join(command)} && ", exclusions)
+        asked = settle(asked, [known(store)], known)
+        report = store_report([store], tried, options, asked, engine, f"{shlex.join(command)} && ")
         room = sum(map(attrgetter("bytes"), listed_files(manifests.read(store))))
         return msgspec.structs.replace(report, path=location, temporary_bytes=room)

@@ -6,11 +6,13 @@ Of what `tokenize --part` divided it needs all parts, each once; else documents 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from packtool.choosing.needs import require_choice
+from packtool.choosing.asked import Asked
+from packtool.choosing.settle import settle
+from packtool.choosing.whole_conversations import longest_conversation
 from packtool.commands.pack_recipe import PackRecipe, padding_id
 from packtool.commands.places import require_distinct
-from packtool.commands.whole_conversations import longest_conversation
 from packtool.errors import UsageError
 from packtool.formats.known import KnownDataset, Lookup, require_alike, require_columns
 from packtool.formats.schema import StoreManifest, StorePart
@@ -20,11 +22,8 @@ from packtool.support.sizes import plural
 _NAMED = 8  # most missing parts that an error names
 
 
-def require_stores(recipe: PackRecipe, stores: Sequence[KnownDataset], look: Lookup) -> int | None:
-    """Require of the stores what the recipe needs.
-
-    Returns:
-        The most tokens of a conversation; longer ones are dropped. None to drop none.
+def require_stores(recipe: PackRecipe, stores: Sequence[KnownDataset], look: Lookup) -> Asked:
+    """Require of the stores what the recipe needs; return which of their documents are asked for.
 
     Raises:
         UsageError: they lack something, or do not fit together.
@@ -38,14 +37,17 @@ def require_stores(recipe: PackRecipe, stores: Sequence[KnownDataset], look: Loo
             name_for(store.place, str(options.output))
     require_alike(stores)
     _require_whole(stores)
-    require_columns(stores, [field.name for field in recipe.kept])
+    longest = longest_conversation(stores, recipe.strategy, options)
+    asked = settle(recipe.asked, stores, look)
+    if longest is not None:
+        asked = replace(asked, too_long="drop", longest=longest)
     for key in recipe.ordered_by:
         for store in stores:
             store.require_kept(key.field, "--order-by", "order by other fields")
-    require_choice(options, stores, look)
+    require_columns(stores, [field.name for field in recipe.kept])
     if stores[0].tokenizer is not None:
         padding_id(options.pad_token, stores[0].tokenizer)
-    return longest_conversation(stores, recipe)
+    return asked
 
 
 def _require_whole(stores: Sequence[KnownDataset]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from packtool.errors import UsageError
 from packtool.formats import manifest as manifests
@@ -29,7 +30,7 @@ class KnownRows:
     atom_size: int | None  # tokens in an atom, at most; None if atoms are rows of several lengths
     multiple: int  # documents begin at multiples of this many tokens
     shuffled: str | None  # the method of their shuffle; None for the order of the corpus
-    holdout: bool  # whether documents were held out
+    holdout: Mapping[str, Any] | None  # the options of its hold-out, as manifests record them; None without one
     segments: bool  # whether it is known which document lies where
     index_only: bool  # whether their tokens lie in the token stores alone
 
@@ -96,12 +97,14 @@ class KnownDataset:
         remedy = "make both from texts, or both from ids"
         raise UsageError("hashes-differ", what, remedy=remedy, where=str(self.place))
 
-    def require_holdout(self) -> None:
-        """Raise a UsageError unless it is a packed dataset of which documents were held out."""
+    def require_holdout(self) -> Mapping[str, Any]:
+        """Return the options of its hold-out; raise a UsageError unless it is a packed dataset that has one."""
         self.require_kind(PackedManifest)
-        if self.rows is not None and not self.rows.holdout:
+        assert self.rows is not None
+        if self.rows.holdout is None:
             remedy = "name a dataset that was packed with --holdout"
             raise UsageError("no-holdout", "nothing was held out of it", remedy=remedy, where=str(self.place))
+        return self.rows.holdout
 
 
 Lookup = Callable[[Typed], KnownDataset]
@@ -154,7 +157,9 @@ def _rows(manifest: PackedManifest) -> KnownRows:
     atom_size: int | None = None
     if len(lengths) == 1 and not manifest.buckets[0].directory:
         atom_size = manifest.options.get("atom_size", lengths[0])
-    choice = manifest.choice
+    holdout: Mapping[str, Any] | None = None
+    if manifest.choice is not None and "holdout" in manifest.choice.options:
+        holdout = manifest.choice.options
     return KnownRows(
         strategy=manifest.strategy,
         lengths=lengths,
@@ -162,7 +167,7 @@ def _rows(manifest: PackedManifest) -> KnownRows:
         atom_size=atom_size,
         multiple=manifest.multiple,
         shuffled=None if manifest.shuffle is None else manifest.shuffle.method,
-        holdout=choice is not None and "holdout" in choice.options,
+        holdout=holdout,
         segments=manifest.lengths is not None,
         index_only=manifest.index_only,
     )

@@ -246,14 +246,9 @@ class TokenStore:
         import pyarrow as pa
 
         chunks: list[Any] = []
-        for _, part in self.column_parts(name):
-            chunks += part.chunks
+        for shard in range(len(self.shards)):
+            chunks += self.shard_column(shard, name).chunks
         return pa.chunked_array(chunks, pa.string())
-
-    def column_parts(self, name: str) -> Iterator[tuple[int, Any]]:
-        """Yield a field that was kept with the tokens, shard by shard, with the number of the first document."""
-        for shard, first in enumerate(self.first_documents[:-1].tolist()):
-            yield first, self.shard_column(shard, name)
 
     def shard_column(self, number: int, name: str) -> Any:
         """Return a field that was kept with the tokens of one shard: a `pyarrow.ChunkedArray` of strings."""

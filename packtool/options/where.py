@@ -134,19 +134,6 @@ def needs_origins(condition: Condition) -> bool:
     return any(compared.field in (_FILE, _LINE) for compared in comparisons_of(condition))
 
 
-def store_names(condition: Condition) -> list[str]:
-    """List the names of stores in a condition, each once.
-
-    >>> store_names(condition_of("store == 'web' or score > 3 and store in ('wiki', 'web')"))
-    ['web', 'wiki']
-    """
-    names: dict[str, None] = {}
-    for compared in comparisons_of(condition):
-        if compared.field == STORE:
-            names |= dict.fromkeys(map(str, compared.constants))
-    return list(names)
-
-
 def _condition(node: ast.expr, depth: int) -> Condition:
     """Parse a part of an expression, with at most so many levels below it."""
     if depth == 0:

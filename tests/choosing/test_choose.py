@@ -19,7 +19,6 @@ from rich.console import Console
 
 import packtool
 from packtool.choosing.choose import choose_documents
-from packtool.choosing.exclusions import NOTHING, read_exclusions
 from packtool.engines import Threads
 from packtool.errors import PacktoolError, UsageError
 from packtool.formats.packed import PackedDataset
@@ -31,7 +30,7 @@ from packtool.planning.plan import distinct
 from packtool.report.terminal import print_stats
 from packtool.writing import array_files, planning
 from packtool.writing.memory import Budget
-from tests.choosing.web_and_wiki import pack
+from tests.choosing.web_and_wiki import asked_of, pack
 from tests.stores import amended, write_store
 
 
@@ -45,7 +44,7 @@ def test_no_row_holds_a_document_twice(stores: list[Path], tmp_path: Path, strat
     behind.choose(
         [
             each.documents()
-            for each in choose_documents(behind, PackArguments(stores, "nowhere", **options), NOTHING).passes
+            for each in choose_documents(behind, asked_of(stores, PackArguments(stores, "nowhere", **options))).passes
         ]
     )
     stored = behind.chosen + np.repeat([0, 1 << 32], behind.store_documents)
@@ -75,7 +74,7 @@ def test_no_more_in_memory_than_a_part_of_a_mixture(tmp_path: Path, monkeypatch:
         gc.collect()
         tracemalloc.start()
         with budget.arrays_for(corpus.documents, tmp_path) as made:
-            chosen = choose_documents(corpus, options, NOTHING, 16, made)
+            chosen = choose_documents(corpus, asked_of([store], options), made)
             with planning.planned(STRATEGIES["concat"], corpus, options, budget, tmp_path, chosen.passes):
                 found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
@@ -136,7 +135,7 @@ def test_a_list_that_is_edited_meanwhile_is_recorded_as_it_was_used(stores: list
 
     threading.Thread(target=edited, daemon=True).start()
     options = PackArguments(stores, "nowhere", strategy="bfd", sequence_length=64, exclude=pipe)
-    chosen = choose_documents(Corpus(stores), options, read_exclusions(options.exclude))
+    chosen = choose_documents(Corpus(stores), asked_of(stores, options))
     assert chosen.choice.options["exclude_xxh3_128"] == xxhash.xxh3_128_hexdigest(versions[0].encode())
     left = chosen.passes[0].documents(arrays.IN_MEMORY).tolist()
     assert [document for document in range(4) if document not in left] == [2]

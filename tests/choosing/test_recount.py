@@ -18,9 +18,8 @@ from typing import Any
 import pytest
 import xxhash
 
-from packtool.choosing.choose import check_choice, choose_documents
+from packtool.choosing.choose import choose_documents
 from packtool.choosing.chosen import Chosen
-from packtool.choosing.exclusions import read_exclusions
 from packtool.errors import PacktoolError
 from packtool.formats.token_store import Corpus, TokenStore
 from packtool.options.check import checked
@@ -29,7 +28,7 @@ from packtool.planning import arrays as module
 from packtool.planning.shuffling.permutation import Purpose, keys
 from packtool.writing import array_files
 from packtool.writing.array_files import temporary_arrays
-from tests.choosing.web_and_wiki import store_of
+from tests.choosing.web_and_wiki import asked_of, store_of
 
 NAMES = ("a/tok", "b/tok", "wiki")
 BIG = 1_700_000_000_000_000_000
@@ -279,10 +278,10 @@ def recount(cases: int, seed: int, place: Path) -> int:
         corpus = Corpus(stores.paths)
         chosen: Chosen | None = None
         with pytest.MonkeyPatch.context() as patch, temporary_arrays(place) as arrays, suppress(PacktoolError):
-            check_choice(given)
+            asked = asked_of(stores.paths, given)
             patch.setattr(array_files, "LARGE", 1)  # as beyond memory
             patch.setattr(module, "BLOCK", draw.choice([7, 1 << 20]))
-            chosen = choose_documents(corpus, given, read_exclusions(given.exclude), arrays=arrays)
+            chosen = choose_documents(corpus, asked, arrays)
         assert (chosen is None) == (wanted is None), (case, options)
         if chosen is None or wanted is None:
             refused += 1

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from packtool.choosing.asked import Asked
 from packtool.choosing.rules import RULES, reading_origins
 from packtool.errors import PacktoolError
 from packtool.options.check import checked
@@ -40,7 +41,7 @@ def test_what_a_rule_reads_is_declared(bare: Path, tmp_path: Path, monkeypatch: 
     (tmp_path / "list.txt").write_text("in.jsonl:3\n")
     (tmp_path / "ids.txt").write_bytes(b"\xef\xbb\xbfd3\nd9\n")  # as Notepad saves it
     options = checked(PackArguments([bare], "p", strategy="bfd", sequence_length=32, **ASKED[name]))
-    if reading_origins(options):
+    if reading_origins(Asked.of(options)):
         with pytest.raises(PacktoolError, match="made with provenance=False"):
             pack([bare], tmp_path / "p", **ASKED[name])
     else:

@@ -5,7 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import packtool
+from packtool.choosing.asked import Asked
+from packtool.choosing.settle import settle
+from packtool.formats.known import known
 from packtool.formats.packed import PackedDataset
+from packtool.options.documents import DocumentOptions
 from tests.making import write_records
 
 
@@ -26,6 +30,11 @@ def store_of(path: Path, documents: Sequence[str | dict[str, Any]], **options: A
     file = write_records(path.with_suffix(".jsonl"), records)
     packtool.tokenize(file, path, **{"workers": 1, "encoder": "tokenizers", **options})
     return path
+
+
+def asked_of(stores: Sequence[Path], options: DocumentOptions) -> Asked:
+    """What options ask of these stores."""
+    return settle(Asked.of(options, 16), list(map(known, stores)), known)
 
 
 def pack(stores: list[Path], output: Path, **options: Any) -> PackedDataset:

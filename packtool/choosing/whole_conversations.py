@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from packtool.commands.pack_recipe import PackRecipe
 from packtool.errors import DataError, UsageError
 from packtool.formats.known import KnownDataset
 from packtool.formats.token_store import Corpus
+from packtool.options.pack import PackArguments
 from packtool.planning.packing import STRATEGIES
 from packtool.planning.packing.strategy import Strategy
 from packtool.planning.selecting.mixture import Passes
@@ -32,29 +32,32 @@ def cut_by(strategy: Strategy, held: str, where: str) -> UsageError:
     return UsageError("conversations-cut", what, remedy=remedy, where=where)
 
 
-def longest_conversation(stores: Sequence[KnownDataset], recipe: PackRecipe) -> int | None:
+def no_conversations() -> UsageError:
+    """Return the error for stores that hold none, where it is said what becomes of long ones."""
+    remedy = "leave it out; texts are cut, --too-long=first takes their first tokens, --max-tokens leaves them out"
+    return UsageError("bad-option", "no store holds conversations", remedy=remedy, where="--too-long")
+
+
+def longest_conversation(stores: Sequence[KnownDataset], strategy: Strategy, options: PackArguments) -> int | None:
     """Return the length in tokens above which conversations of the stores are dropped; None to drop none.
 
     Raises:
         UsageError: the strategy would cut conversations without `--too-long cut`; or there are none to drop or cut.
     """
-    options = recipe.options
-    held = [store for store in stores if store.conversations]
-    if not held and options.too_long in ("drop", "cut"):
-        remedy = "leave it out; texts are cut, --too-long=first takes their first tokens, --max-tokens leaves them out"
-        raise UsageError("bad-option", "no store holds conversations", remedy=remedy, where="--too-long")
-    if not held or options.too_long == "cut":
+    holding = [store for store in stores if store.conversations]
+    if not holding and options.too_long in ("drop", "cut"):
+        raise no_conversations()
+    if not holding or options.too_long == "cut":
         return None
-    strategy = recipe.strategy
     if strategy.name not in KEEPING:
-        raise cut_by(strategy, f"{held[0].place} holds conversations", "--strategy")
+        raise cut_by(strategy, f"{holding[0].place} holds conversations", "--strategy")
     if options.too_long == "drop":
-        return recipe.options.longest_row
+        return options.longest_row
     return None
 
 
-def require_fit(corpus: Corpus, recipe: PackRecipe, chosen: Sequence[Passes] | None) -> None:
-    """Require that the chosen conversations fit rows, if no option says what becomes of longer ones.
+def require_fit(corpus: Corpus, row: int, chosen: Sequence[Passes] | None) -> None:
+    """Require that the chosen conversations fit a row of so many tokens.
 
     Args:
         chosen: the documents of each store; None for all.
@@ -62,12 +65,10 @@ def require_fit(corpus: Corpus, recipe: PackRecipe, chosen: Sequence[Passes] | N
     Raises:
         DataError: one of them is too long for a row.
     """
-    if recipe.options.too_long != "error":
-        return
     for number, store in enumerate(corpus.stores):
         if not store.manifest.conversations:
             continue
-        row, lengths = recipe.options.longest_row, store.lengths()
+        lengths = store.lengths()
         if chosen is not None:
             lengths = lengths[chosen[number].taken]
         longer = int(np.count_nonzero(lengths > row))
