@@ -15,10 +15,6 @@ from packtool.places.typed import place_of
 from packtool.rows.stored_tokens import open_packed
 
 
-def check(options: MaterializeArguments) -> None:
-    """Check nothing: its options always make sense together."""
-
-
 def makes(options: MaterializeArguments, look: Lookup) -> KnownDataset:
     """Check what is needed of the source; return what is known of the dataset that is made of it."""
     source = look(options.source)

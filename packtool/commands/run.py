@@ -162,12 +162,9 @@ def _check_all(planned: Sequence[PipelineStage]) -> None:
 
     for stage in planned:
         with _located(stage):
-            _function(stage.name, "check")(_options(stage))
+            made[str(stage.output)] = _function(stage.name, "makes")(_options(stage), known_or_made)
         if stage.output is not None:
             require_free(place_of(stage.output), stage.name, stage.inputs)
-    for stage in planned:
-        with _located(stage):
-            made[str(stage.output)] = _function(stage.name, "makes")(_options(stage), known_or_made)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -52,7 +53,7 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
     with dataset_job("shuffle", options, options.source, options.store) as job:
         [source] = job.inputs
         manifest = manifests.read(source)
-        _require_source(options, known_by(source, manifest))
+        _require_source(options, method, known_by(source, manifest))
         record = Shuffle(
             method=method.name,
             atom_size=options.atom_size,
@@ -89,7 +90,7 @@ def check(options: ShuffleArguments) -> Method:
 def makes(options: ShuffleArguments, look: Lookup) -> KnownDataset:
     """Check what is needed of the source; return what is known of the dataset that is made of it."""
     method, source = check(options), look(options.source)
-    _require_source(options, source)
+    _require_source(options, method, source)
     rows = source.rows
     if method.source == "store":
         rows = KnownRows(
@@ -108,9 +109,8 @@ def makes(options: ShuffleArguments, look: Lookup) -> KnownDataset:
     return replace(source, place=place_of(options.output), kind=PackedManifest, rows=rows)
 
 
-def _require_source(options: ShuffleArguments, source: KnownDataset) -> None:
+def _require_source(options: ShuffleArguments, method: Method, source: KnownDataset) -> None:
     """Require of the source what the method needs, as far as it is known before it is opened."""
-    method = shuffling.method(options.method)
     _require_kind(method, source)
     if method.source == "store":
         if source.conversations:
@@ -121,9 +121,7 @@ def _require_source(options: ShuffleArguments, source: KnownDataset) -> None:
     elif source.rows is not None:
         if options.index_only and not source.rows.segments:
             raise no_segments(source.place)
-        _require_atoms(source.rows, options.atom_size, str(source.place))
-        if options.batch_tokens is not None:
-            _require_batches(source.rows, options.batch_tokens, str(source.place))
+        _require_rows(source.rows, options, str(source.place))
 
 
 def _seed(given: int | None, manifest: Manifest) -> int:
@@ -146,8 +144,8 @@ def _require_kind(method: Method, source: KnownDataset) -> None:
         raise UsageError("not-packed", what, remedy=remedy, where=where)
 
 
-def _require_atoms(rows: KnownRows, atom_size: int | None, where: str) -> None:
-    """Make sure that rows still have their atoms, or can have others."""
+def _require_rows(rows: KnownRows, options: ShuffleArguments, where: str) -> None:
+    """Make sure that rows still have their atoms, or can have others; and that batches are whole rows."""
     if rows.shuffled == "partial":
         raise UsageError(
             "partial-shuffled",
@@ -155,9 +153,20 @@ def _require_atoms(rows: KnownRows, atom_size: int | None, where: str) -> None:
             remedy="make another epoch from the token store, with `packtool shuffle STORE --method partial --epoch N`",
             where=where,
         )
-    stored, lengths = rows.atom_size, rows.lengths
-    if atom_size is None or atom_size == stored or lengths is None:
+    if rows.lengths is None:
         return
+    if options.atom_size is not None and options.atom_size != rows.atom_size:
+        _require_atoms(rows, options.atom_size, rows.lengths)
+    if options.batch_tokens is not None:
+        if rows.atom_size is not None:
+            what = "all its rows have one length, so every batch has the same number of tokens anyway"
+            raise UsageError("one-bucket", what, remedy="give --method=atom", where=where)
+        require_whole_rows(rows.lengths, options.batch_tokens)
+
+
+def _require_atoms(rows: KnownRows, atom_size: int, lengths: Sequence[int]) -> None:
+    """Refuse other atoms than rows have, where they can't have these."""
+    stored = rows.atom_size
     if stored is None:
         what, remedy = "rows of several lengths move one by one", "leave --atom-size out"
     elif rows.strategy != "concat":
@@ -185,16 +194,6 @@ def _warn_of_same_order(dataset: PackedDataset, record: Shuffle) -> None:
         what = f"its rows are in this order already: epoch {record.epoch} of seed {record.seed}"
         remedy = f"give --epoch={record.epoch + 1}, or another --seed, for another order"
         warn("order-unchanged", what, remedy=remedy, where=str(dataset.place))
-
-
-def _require_batches(rows: KnownRows, batch_tokens: int, where: str) -> None:
-    """Refuse batches of one number of tokens for rows of one length, or that are no whole number of rows."""
-    if rows.lengths is None:
-        return
-    if rows.atom_size is not None:
-        what = "all its rows have one length, so every batch has the same number of tokens anyway"
-        raise UsageError("one-bucket", what, remedy="give --method=atom", where=where)
-    require_whole_rows(rows.lengths, batch_tokens)
 
 
 def _with_batches(

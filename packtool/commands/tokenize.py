@@ -72,10 +72,6 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         return tokenized(options, engine)
 
 
-def check(options: TokenizeArguments) -> None:
-    """Check nothing: options are looked at together with the files and the tokenizer that they name."""
-
-
 def makes(options: TokenizeArguments, look: Lookup) -> KnownDataset:
     """Check the files and the tokenizer; return what is known of the store that is made with them."""
     with warnings.catch_warnings():
