@@ -205,7 +205,12 @@ def test_wrong_columns_are_refused(made: Made, make: Make, tmp_path: Path) -> No
         'keep="score" to keep each different text as a category.'
     )
     refused("score:number", f"store.jsonl:2{message}", DataError, stores=bad)
+    assert not (tmp_path / "out").exists(), "a value that is refused leaves nothing"
     packtool.pack(bad, tmp_path / "left-out", **options, keep="score:number", where="score != 'high'")
+    there = contents(tmp_path / "left-out")
+    with pytest.raises(DataError, match="score is 'high'"):
+        packtool.pack(bad, tmp_path / "left-out", **options, keep="score:number", overwrite=True)
+    assert contents(tmp_path / "left-out") == there, "nor does it take away what is there"
     bare = make(records, {**columns, "provenance": False}) / "store"
     refused("score:number", f"{bare}, document 1{message}", DataError, stores=bare)
     many = make([{"text": "a", "n": n} for n in range(MOST_CATEGORIES + 1)], {"columns": ["n"]}) / "store"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -32,6 +32,9 @@ from packtool.report.types import PackedReport
 from packtool.rows.stored_tokens import name_for
 from packtool.rows.unit_source import StoreSource
 from packtool.writing.shards import Shards, write_shards
+
+if TYPE_CHECKING:
+    from packtool.choosing.kept_columns import KeptValues  # which loads pyarrow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +65,7 @@ def write_corpus(
     """
     options, order, choice, index_only = recipe.options, recipe.order, chosen.choice, job.options.index_only
     lengths, pad_id, with_segments = corpus.lengths(), options["pad_id"], options["segments"]
-    columns = _keep(output, corpus, recipe.kept)  # before the rows: a value may be refused
+    columns = columns_of(corpus, recipe.kept)  # before anything is written: a value may be refused
     shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
     if order is not None and order.method == "atom":
         shuffles = atom_shuffles(plans, seed=order.seed, epoch=order.epoch)
@@ -133,26 +136,33 @@ def write_corpus(
         buckets=buckets,
         tokenizer_files=_tokenizer_files(corpus, output),
         stores=stores,
-        columns=columns,
+        columns=_keep(output, columns),
     )
     return job.finish(output, manifest, report, facts)
 
 
-def _keep(output: Output, corpus: Corpus, fields: Sequence[KeptField]) -> list[KeptColumn]:
-    """Write the columns that are kept of the documents of a corpus, and return their entries for the manifest."""
+def columns_of(corpus: Corpus, fields: Sequence[KeptField]) -> list[KeptValues]:
+    """Read the columns that are kept of the documents of a corpus."""
     if not fields:
         return []
     from packtool.choosing.kept_columns import kept_values  # it needs pyarrow, which most runs do without
 
     columns = []
-    for number, field in enumerate(fields):
-        kept = kept_values(corpus, field)
+    for field in fields:
+        columns.append(kept_values(corpus, field))
+    return columns
+
+
+def _keep(output: Output, columns: Sequence[KeptValues]) -> list[KeptColumn]:
+    """Write columns, and return their entries for the manifest."""
+    entries = []
+    for number, kept in enumerate(columns):
         categories = None
         if kept.categories is not None:
             categories = output.file(categories_file(number), manifests.encode(kept.categories))
         values = output.array(column_file(number), kept.values)
-        columns.append(KeptColumn(name=kept.name, values=values, missing=kept.missing, categories=categories))
-    return columns
+        entries.append(KeptColumn(name=kept.name, values=values, missing=kept.missing, categories=categories))
+    return entries
 
 
 def _files_read(corpus: Corpus, *, tokens: bool) -> Iterator[MappedFile]:

@@ -16,7 +16,7 @@ from packtool.choosing.choose import choose_documents
 from packtool.choosing.chosen import Chosen
 from packtool.choosing.documents import StoredDocuments
 from packtool.choosing.whole_conversations import require_fit
-from packtool.commands.corpus_rows import write_corpus
+from packtool.commands.corpus_rows import columns_of, write_corpus
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job
 from packtool.commands.pack_recipe import PackRecipe
 from packtool.commands.places import warn_of_scatter
@@ -166,11 +166,7 @@ def _preview(
             beyond = text_beyond(corpus.lengths(), rows.most)
             after = f"{plural(beyond, 'token')} after the first {rows.most:,} of long documents"
             left_out = ", ".join(filter(None, (left_out, after)))
-        if rows.kept:
-            from packtool.choosing.kept_columns import kept_values  # it needs pyarrow, which most runs do without
-
-            for field in rows.kept:
-                kept_values(corpus, field)  # raises what the run would
+        columns_of(corpus, rows.kept)  # raises what the run would
         written = planned_size(corpus, plans, rows, index_only=recipe.options.index_only)
         return DatasetResult.previewed(output, job.options, amounts, written=written, left_out=left_out)
 

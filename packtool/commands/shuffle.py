@@ -112,16 +112,16 @@ def makes(options: ShuffleArguments, look: Lookup) -> KnownDataset:
 def _require_source(options: ShuffleArguments, method: Method, source: KnownDataset) -> None:
     """Require of the source what the method needs, as far as it is known before it is opened."""
     _require_kind(method, source)
-    if method.source == "store":
-        if source.conversations:
-            what = f"the partial shuffle cuts documents wherever a row ends, and {source.place} holds conversations"
-            remedy = "pack them, as with `packtool pack STORE --strategy bfd`: the rows come out shuffled"
-            raise UsageError("conversations-cut", what, remedy=remedy, where="--method")
-        require_columns([source], [field.name for field in parse_kept(options.keep)])
-    elif source.rows is not None:
+    if source.rows is not None:
         if options.index_only and not source.rows.segments:
             raise no_segments(source.place)
         _require_rows(source.rows, options, str(source.place))
+        return
+    if source.conversations:
+        what = f"the partial shuffle cuts documents wherever a row ends, and {source.place} holds conversations"
+        remedy = "pack them, as with `packtool pack STORE --strategy bfd`: the rows come out shuffled"
+        raise UsageError("conversations-cut", what, remedy=remedy, where="--method")
+    require_columns([source], [field.name for field in parse_kept(options.keep)])
 
 
 def _seed(given: int | None, manifest: Manifest) -> int:

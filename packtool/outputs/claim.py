@@ -393,13 +393,14 @@ def _begin(output: Output, options: Writing, there: Found) -> None:
         # `delivery.require_mark`, and marks the place again.)
         place.remove([MARKER])
         raise taken(place)
-    if finished:  # rule 3
-        place.remove([manifests.MANIFEST])
     # Unfinished work stays only if this run goes on with it; files of a dataset that is replaced never stay.
     if finished or output.action is not Action.GO_ON:
-        keep = (MARKER, f"{UNFINISHED}/{LOCK}")
-        # The manifest that was removed above is among the others: removing what is not there is no error.
-        place.remove(name for name in now.names if is_ours(name) and name not in keep)
+        gone = [name for name in now.names if is_ours(name) and name not in (MARKER, f"{UNFINISHED}/{LOCK}")]
+        if finished:
+            output.replaced = [name for name in gone if not name.startswith(f"{UNFINISHED}/")]
+        if not isinstance(place, LocalPlace):  # in a directory the lock keeps others out until a file is written
+            output.remove_replaced()  # rule 3
+        place.remove(name for name in gone if name not in output.replaced)
     _clear_scratch(output)
 
 

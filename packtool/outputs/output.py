@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import errno
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -26,7 +26,7 @@ import numpy as np
 import xxhash
 
 from packtool.engines import Engine
-from packtool.errors import DataError, UsageError
+from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.formats import manifest as manifests
 from packtool.formats.files import write_array
 from packtool.formats.names import LOCK, MARKER, SCRATCH, UNFINISHED, is_ours
@@ -103,14 +103,29 @@ class Output:
     mark: bytes = b""  # the contents of the marker of this run
     lock: Lock | None = None  # held while this run works; None if there is nothing to do
     preview: Occupancy | None = None  # what a dry run finds here; None for a real run
+    replaced: Sequence[str] = ()  # files of the dataset that was here; they go before the first file is written
+    begun: bool = False  # whether a file was written, or was about to be
 
     @property
     def finished(self) -> bool:
         """Whether an earlier run with the same key finished here, so that nothing is left to do."""
         return self.action is Action.KEEP
 
+    def remove_replaced(self) -> None:
+        """Remove the dataset that this run replaces, its manifest first. Removing what is not there is no error."""
+        if self.replaced:
+            self.place.remove([manifests.MANIFEST])
+            self.place.remove(self.replaced)
+            self.replaced = ()
+
+    def _begin(self) -> None:
+        """Make room for the first file. Until then an error leaves what was there."""
+        self.remove_replaced()
+        self.begun = True
+
     def delivery(self, engine: Engine) -> Delivery:
-        """Return how the workers of an engine deliver the files of the dataset."""
+        """Return how the workers of an engine deliver the files of the dataset, whose first is about to be written."""
+        self._begin()
         if isinstance(self.place, LocalPlace):  # its lock keeps others out, so no marker is compared
             return Delivery(self.place, self.scratch.absolute(), self.place)
         if engine.shares_directories:
@@ -138,11 +153,13 @@ class Output:
 
     def file(self, name: str, data: bytes) -> OtherFile:
         """Write a small file of the dataset, and return its entry for the manifest."""
+        self._begin()
         self.place.write(name, data)
         return OtherFile(name, len(data), xxhash.xxh3_128_hexdigest(data))
 
     def put(self, name: str, file: Path, xxh3_128: str) -> None:
         """Move a finished file into the dataset."""
+        self._begin()
         self.place.put(name, file, xxh3_128)
 
     def finish(self, manifest: Manifest, run: Mapping[str, Any] | None = None) -> None:
@@ -155,6 +172,7 @@ class Output:
         Raises:
             DataError: a file is missing, or another run has taken the output over.
         """
+        self._begin()
         # `run.json` comes first, with the digest of the manifest: whoever finds another manifest then knows that it
         # arrived late, from a run that had lost the place.
         digest = xxhash.xxh3_128_hexdigest(manifests.sealed(manifest))
@@ -233,16 +251,22 @@ class Output:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Unlock the output for others, however the block ends.
 
-        What was begun for options that can't be obeyed goes: no run with others could go on with it.
+        After an error before the first file was written the place is as it was. What was begun for options that can't
+        be obeyed goes: no run with others could go on with it.
 
         Raises:
             DataError: the disk is full: the system's error names neither the output nor a remedy. Or the object store
                 failed: uploaded files stay, so its remedy becomes to run again with --resume=True.
         """
-        if isinstance(error, UsageError) and self.lock is not None and self.action is not Action.GO_ON:
-            self.discard()
+        unreachable = isinstance(error, DataError) and error.code in ("store-unreachable", "store-denied")
+        if self.lock is not None and not unreachable:
+            resumed = self.action is Action.GO_ON and not self.replaced
+            if isinstance(error, PacktoolError) and not self.begun and not resumed:
+                self.leave()
+            elif isinstance(error, UsageError) and self.action is not Action.GO_ON:
+                self.discard()
         self.release()
-        if isinstance(error, DataError) and error.code in ("store-unreachable", "store-denied"):
+        if isinstance(error, DataError) and unreachable:
             again = ", then run the command again"
             remedy = f"{error.remedy.removesuffix(again)}{again} with --resume=True"
             raise DataError(error.code, error.what, remedy=remedy, where=error.where) from None

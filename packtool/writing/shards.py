@@ -103,6 +103,7 @@ def write_shards(
     for source, shuffle in zip(sources, shuffles, strict=True):
         work += source.row_bytes
         if _moves_twice(source, shuffle, shards, budget):
+            budget.partition_bits(source)  # refuses too little memory before anything is written
             work += source.row_bytes
         tokens += source.row_bytes // source.dtype.itemsize
     buckets: list[Bucket] = []

@@ -10,6 +10,7 @@ import packtool
 from packtool.engines import Threads
 from packtool.errors import UsageError
 from packtool.writing import memory
+from tests.stores import contents
 from tests.writing.cases import KINDS
 
 
@@ -24,6 +25,23 @@ def test_too_little_memory(store: Path, tmp_path: Path, monkeypatch: pytest.Monk
     assert caught.value.code == "memory-too-small"
     least = str(caught.value).split("at least ")[1].split(",")[0]
     packtool.shuffle(tmp_path / "corpus", tmp_path / "out", memory=least, workers=2, resume=True)
+
+
+def test_too_little_memory_leaves_what_is_there(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_MOST_BITS", 5)
+    options = KINDS["concat-8"]
+    packtool.pack(store, tmp_path / "old", **options)
+    packtool.pack(store, tmp_path / "corpus", shuffle=False, **options)
+    there = contents(tmp_path / "old")
+    with pytest.raises(UsageError, match="is too little to shuffle"):
+        packtool.pack(store, tmp_path / "old", **options, seed=1, memory=100, workers=2, overwrite=True)
+    with pytest.raises(UsageError, match="is too little to shuffle"):
+        packtool.shuffle(tmp_path / "corpus", tmp_path / "new", memory=100, workers=2)
+    assert contents(tmp_path / "old") == there
+    assert not (tmp_path / "new").exists()
+    packtool.pack(store, tmp_path / "old", **options, seed=1, overwrite=True)
+    packtool.pack(store, tmp_path / "new", **options, seed=1)
+    assert contents(tmp_path / "old") == contents(tmp_path / "new")
 
 
 def test_memory_decides_whether_rows_move_twice(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
