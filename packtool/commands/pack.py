@@ -16,14 +16,14 @@ from packtool.choosing.choose import choose_documents
 from packtool.choosing.chosen import Chosen
 from packtool.choosing.documents import StoredDocuments
 from packtool.choosing.whole_conversations import require_fit
-from packtool.commands.corpus_rows import columns_of, write_corpus
+from packtool.commands.corpus_rows import RowRecipe, columns_of, write_corpus
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job
 from packtool.commands.pack_recipe import PackRecipe
 from packtool.commands.places import warn_of_scatter
 from packtool.commands.planned_size import planned_size
 from packtool.commands.stores_to_pack import require_stores
 from packtool.formats.known import KnownDataset, Lookup, known
-from packtool.formats.schema import Options, PackedManifest
+from packtool.formats.schema import PackedManifest
 from packtool.formats.token_store import Corpus
 from packtool.options.names import FIRST
 from packtool.options.pack import PackArguments
@@ -59,17 +59,17 @@ def pack(options: PackArguments) -> DatasetResult:
         corpus = Corpus(job.inputs)
         asked = require_stores(recipe, [store.known for store in corpus.stores], known)
         _warn_of_empty(corpus)
-        record = recipe.recorded(corpus.tokenizer)
+        rows = recipe.row_recipe(corpus.tokenizer)
         with job.budget.arrays_for(corpus.documents, work) as arrays:
             # Before the output is opened: the key depends on it, such as on a hold-out of a number of documents.
             chosen = _choose(job, recipe, asked, corpus, arrays)
-            key = job.key(recipe.strategy.name, record, recipe.shuffle, *chosen.options, *recipe.kept)
+            key = job.key(rows.strategy.name, rows.options, rows.order, *chosen.options, *rows.kept)
             with job.open_output(key) as output:
                 if output.finished:
                     return job.kept(output)
                 if output.preview:
-                    return _preview(job, output, recipe, record, corpus, chosen, work / "plans")
-                return _write(job, output, recipe, record, corpus, chosen)
+                    return _preview(job, output, recipe, rows, corpus, chosen, work / "plans")
+                return _write(job, output, recipe, rows, corpus, chosen)
 
 
 def check(options: PackArguments) -> PackRecipe:
@@ -87,7 +87,7 @@ def makes(options: PackArguments, look: Lookup) -> KnownDataset:
         tokenizer=stores[0].tokenizer,
         columns=[field.name for field in recipe.kept],
         masked=any(store.masked for store in stores),
-        rows=recipe.rows_of(asked),
+        rows=recipe.known_rows(asked),
     )
 
 
@@ -143,13 +143,9 @@ def _plan(
 
 
 def _preview(
-    job: DatasetJob, output: Output, recipe: PackRecipe, record: Options, corpus: Corpus, chosen: Chosen, scratch: Path
+    job: DatasetJob, output: Output, recipe: PackRecipe, rows: RowRecipe, corpus: Corpus, chosen: Chosen, scratch: Path
 ) -> DatasetResult:
-    """Say how large the dataset would be, from its plans; nothing of it is written.
-
-    Args:
-        record: the options, for the manifest.
-    """
+    """Say how large the dataset would be, from its plans; nothing of it is written."""
     amounts = {"documents": corpus.documents, "tokens": corpus.tokens}
     left_out = left_out_of(chosen.choice)
     documents = chosen.count(corpus)
@@ -159,7 +155,6 @@ def _preview(
             "stats with --compare plans a sample of them"
         )
         return DatasetResult.previewed(output, job.options, amounts, unknown=unknown, left_out=left_out)
-    rows = recipe.of_rows(record)
     scratch.mkdir()  # the output of a dry run has no scratch directory
     with _plan(job, recipe, corpus, chosen, scratch) as plans:
         if rows.most is not None:
@@ -172,16 +167,12 @@ def _preview(
 
 
 def _write(
-    job: DatasetJob, output: Output, recipe: PackRecipe, record: Options, corpus: Corpus, chosen: Chosen
+    job: DatasetJob, output: Output, recipe: PackRecipe, rows: RowRecipe, corpus: Corpus, chosen: Chosen
 ) -> DatasetResult:
-    """Plan the chosen documents, and write their rows.
-
-    Args:
-        record: the options, for the manifest.
-    """
+    """Plan the chosen documents, and write their rows."""
     with _plan(job, recipe, corpus, chosen, output.scratch) as plans:
         seconds = job.clock.seconds()
         log.info("%s: %d documents planned in %.1f s", recipe.strategy.name, corpus.documents, seconds["wall"])
         if job.budget.in_order and not recipe.options.index_only:
             warn_of_scatter(corpus, plans)
-        return write_corpus(job, output, corpus, plans, recipe.of_rows(record), chosen, {"planned": seconds})
+        return write_corpus(job, output, corpus, plans, rows, chosen, {"planned": seconds})

@@ -50,7 +50,7 @@ class PackRecipe:
         ordered_by = order_keys(options.order_by or ())
         return cls(options, strategy, asked, shuffle, parse_kept(options.keep), ordered_by)
 
-    def rows_of(self, asked: Asked) -> KnownRows:
+    def known_rows(self, asked: Asked) -> KnownRows:
         """Return what is known of the rows before documents are read.
 
         Args:
@@ -86,8 +86,8 @@ class PackRecipe:
             return self.options.longest_row
         return None
 
-    def recorded(self, tokenizer: TokenizerInfo) -> Options:
-        """Return the options that the output depends on, in full: a manifest leaves no default to guess.
+    def row_recipe(self, tokenizer: TokenizerInfo) -> RowRecipe:
+        """Return what is recorded, with the options in full: a manifest leaves no default to guess.
 
         An atom size that was not given is left out: atoms are rows. Mixing is left out if nothing is mixed, as in
         datasets written before there was a choice.
@@ -117,15 +117,7 @@ class PackRecipe:
         drawn = draws(strategy, mixed=mixed, reordered=options.epoch > 0)
         if drawn or (not options.shuffle and options.seed != DEFAULT_SEED):
             found["seed"] = options.seed
-        return found
-
-    def of_rows(self, options: Options) -> RowRecipe:
-        """Return what is recorded of how documents become rows.
-
-        Args:
-            options: in full.
-        """
-        return RowRecipe(strategy=self.strategy, options=options, order=self.shuffle, kept=self.kept, most=self.most)
+        return RowRecipe(strategy=strategy, options=found, order=self.shuffle, kept=self.kept, most=self.most)
 
     def warn_of_order(self) -> None:
         """Warn where an order of documents has no effect on which of them share rows."""
