@@ -267,7 +267,7 @@ def _remedy_for(given: Mapping[str, Any]) -> str:
     """Return the options that read a message whose text may lie in another field; "" if no other field has a text."""
     for name, value in given.items():
         if isinstance(value, str) and name not in READ:
-            return f"name who speaks, and what, with --conversations and --message-fields=role,{name}"
+            return f"fix the conversation, or give --conversations and --message-fields=role,{name}"
     return ""
 
 

@@ -172,7 +172,7 @@ def estimate(recipe: StoreRecipe, tokenizer: Tokenizer, files: Sequence[CorpusFi
     begun = time.process_time()
     with temporary_directory() as directory:
         place = LocalPlace(directory)
-        place.write(TOKENIZER, tokenizer.data)
+        (directory / TOKENIZER).write_bytes(tokenizer.data)
         work = tasks.Work(
             recipe=recipe,
             encoder=tokenizer.encoder,

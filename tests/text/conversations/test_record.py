@@ -102,8 +102,8 @@ def test_a_text_that_only_looks_like_messages_is_a_text(text: str) -> None:
 @pytest.mark.parametrize(
     ("message", "remedy"),
     [
-        ({"role": "user", "text": "x"}, "with --conversations and --message-fields=role,text"),
-        ({"role": "user", "name": "x", "value": "y"}, "with --conversations and --message-fields=role,value"),
+        ({"role": "user", "text": "x"}, "give --conversations and --message-fields=role,text"),
+        ({"role": "user", "name": "x", "value": "y"}, "give --conversations and --message-fields=role,value"),
         ({"role": "user", "parts": ["x"]}, "fix the conversation"),
     ],
 )
