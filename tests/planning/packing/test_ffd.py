@@ -1,6 +1,6 @@
 """`ffd`: the bins of first-fit decreasing item by item, long documents, windows."""
 
-from hypothesis import given
+from hypothesis import example, given
 
 from tests.examples import examples
 from tests.planning.packing import oracles
@@ -10,6 +10,7 @@ from tests.planning.packing.tokens import bins_of, one, render
 
 @examples(300)
 @given(cases())
+@example((100_000, [70_000, 3, 140_001, 69_999, 100_000]))  # beyond 16 bits
 def test_item_by_item(case):
     size, lengths = case
     items = oracles.chunks(lengths, size)
@@ -22,9 +23,3 @@ def test_ffd_by_hand():
         "c0 c1 c2 c3 c4 cE d0 dE",
         "a0 a1 a2 a3 aE b0 b1 bE",
     ]
-
-
-def test_rows_beyond_16_bits():
-    lengths = [70_000, 3, 140_001, 69_999, 100_000]
-    items = oracles.chunks(lengths, 100_000)
-    assert bins_of(one("ffd", lengths, sequence_length=100_000, mix_rows=False)) == oracles.first_fit(items, 100_000)
