@@ -216,6 +216,8 @@ def test_other_weights_while_training(sources: dict[str, Any]) -> None:
     batches = GlobalBatches(stream_of(sources), 50)
     before = read(batches, 30)
     assert batches.reweight({"code": 1, "chat": 1}) == BLOCK
+    assert isinstance(batches.stream.order, BlendOrder)
+    assert batches.stream.order.added[0].reached is None, "at once"
     state = batches.state_dict()
     after = read(batches)
     whole = [*before, *after]
