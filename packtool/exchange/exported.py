@@ -62,11 +62,11 @@ class _Shards:
         self._stores = stores
         self.offsets = joined_contents([store.offsets for store in stores])
         firsts = offsets_of(np.array([store.documents for store in stores], np.int64))
-        begins, shards = [], []
+        starts, shards = [], []
         for number, store in enumerate(stores):
-            begins.append(store.first_documents[:-1] + firsts[number])
+            starts.append(store.first_documents[:-1] + firsts[number])
             shards.append(len(store.shards))
-        self.first_documents = np.append(np.concatenate(begins), firsts[-1])
+        self.first_documents = np.append(np.concatenate(starts), firsts[-1])
         self._shards_before = offsets_of(np.array(shards, np.int64))
 
     def loss(self, shard: int, first: int, last: int) -> npt.NDArray[np.uint8]:
@@ -148,8 +148,8 @@ def _stretches(stored: _Shards, documents: I64) -> Iterator[tuple[int, int, int]
     breaks = 1 + np.flatnonzero((np.diff(documents) != 1) | (np.diff(shard) != 0))
     for first, last in pairwise([0, *breaks.tolist(), len(documents)]):
         number = int(shard[first])
-        offsets, begin = stored.offsets[number], int(documents[first] - stored.first_documents[number])
-        yield number, int(offsets[begin]), int(offsets[begin + last - first])
+        offsets, start = stored.offsets[number], int(documents[first] - stored.first_documents[number])
+        yield number, int(offsets[start]), int(offsets[start + last - first])
 
 
 @dataclass(frozen=True)
@@ -178,10 +178,10 @@ def _rows(dataset: PackedDataset) -> Contents:
     masked = dataset.manifest.ledger.masked
 
     def blocks(part: Part) -> Iterator[SequenceBlock]:
-        return map(_block, _joined(_cut(runs[part.number])))
+        return map(_block, _grouped(_cut(runs[part.number])))
 
     def bounds(part: Part) -> Iterator[tuple[I64, Segments | None]]:
-        for group in _joined(_cut(runs[part.number])):
+        for group in _grouped(_cut(runs[part.number])):
             yield _lengths(group), _segments(group)
 
     def files() -> Iterator[MappedFile]:
@@ -227,12 +227,12 @@ def _batches(dataset: PackedDataset, table: npt.NDArray[Any]) -> list[list[_Run]
         runs.append(_Run(buckets[length], first, first + rows))
     for length, bucket in buckets.items():
         mine = np.sort(table[table["bucket"] == length], order="first_row")
-        begins = [0, *(mine["first_row"] + mine["rows"]).tolist()]
+        starts = [0, *(mine["first_row"] + mine["rows"]).tolist()]
         ends = [*mine["first_row"].tolist(), bucket.rows]
-        for first, last in zip(begins, ends, strict=True):  # between two batches, or before and after all
+        for first, last in zip(starts, ends, strict=True):  # between two batches, or before and after all
             if first < last:
                 runs.append(_Run(bucket, first, last))
-    return list(_joined(runs, PART_TOKENS))
+    return list(_grouped(runs, PART_TOKENS))
 
 
 def _cut(runs: Iterable[_Run]) -> Iterator[_Run]:
@@ -243,7 +243,7 @@ def _cut(runs: Iterable[_Run]) -> Iterator[_Run]:
             yield _Run(run.bucket, first, min(first + step, run.last))
 
 
-def _joined(runs: Iterable[_Run], tokens: int = BLOCK_TOKENS) -> Iterator[list[_Run]]:
+def _grouped(runs: Iterable[_Run], tokens: int = BLOCK_TOKENS) -> Iterator[list[_Run]]:
     """Join consecutive runs up to this many tokens; a longer one stays alone."""
     every = list(runs)
     offsets = offsets_of(np.array([run.tokens for run in every], np.int64))

@@ -526,7 +526,7 @@ def _require_ours(place: Place, there: Found) -> None:
     """Refuse to remove anything but the files of a readable dataset, or of unfinished work of packtool."""
     known: set[str] = set()
     if there.kind == "finished":
-        known = _known(place)
+        known = _listed_names(place)
     for name in sorted(there.names):
         ours = name in known or _is_work(name)
         if there.kind == "begun":  # nothing lists its files yet, so their names alone must tell
@@ -536,7 +536,7 @@ def _require_ours(place: Place, there: Found) -> None:
             raise UsageError("output-has-other-files", what, remedy=remedy, where=str(place))
 
 
-def _known(place: Place) -> set[str]:
+def _listed_names(place: Place) -> set[str]:
     """Return the names of all files of a finished output."""
     try:
         return {entry.name for entry in listed_files(manifests.read(place))} | {manifests.RUN, manifests.MANIFEST}

@@ -220,12 +220,12 @@ def stacked(title: str, rows: Lines, unit: str) -> str:
     most = max(totals, default=0) or 1
     out, top, step, thick = [], 4, 38, 18
     for index, (label, parts) in enumerate(rows):
-        at, begin = top + index * step, 0.0
+        at, start = top + index * step, 0.0
         out.append(text(0, at + 10, label, css="name"))
         out.append(text(WIDTH, at + 10, f"{short(totals[index])} {unit}", anchor="end"))
         for name, css, value in parts:
-            left, right = WIDTH * begin / most, WIDTH * (begin + value) / most
-            begin += value
+            left, right = WIDTH * start / most, WIDTH * (start + value) / most
+            start += value
             if value:
                 out.append(
                     f'<rect class="part {css}" x="{left:.2f}" y="{at + 14}" width="{right - left:.2f}" '
@@ -322,7 +322,7 @@ class Scale:
 
     low: float  # value at the start
     high: float  # value at the end
-    begin: float  # place of the start
+    start: float  # place of the start
     end: float  # place of the end
     bend: Callable[[float], float] = float  # values are spaced evenly after it (identity, logarithm, square root)
 
@@ -331,7 +331,7 @@ class Scale:
         share = 0.5
         if high > low:
             share = (self.bend(value) - low) / (high - low)
-        return round(self.begin + share * (self.end - self.begin), 2)
+        return round(self.start + share * (self.end - self.start), 2)
 
 
 def horizontal(low: float, high: float, bend: Callable[[float], float] = float) -> Scale:

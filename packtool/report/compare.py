@@ -99,7 +99,7 @@ def candidates(
     >>> [(each.strategy.name, each.options.sequence_length, each.options.extra_capacity) for each in tried]
     [('concat', 64, 50), ('concat', 128, 50), ('bfd-extra', 64, 5), ('bfd-extra', 128, 5)]
     """
-    chosen = _known(names)
+    chosen = _strategies(names)
     given = options or {}
     for option in given:
         if not any(strategy.takes(option) for strategy in chosen):
@@ -113,7 +113,7 @@ def candidates(
     return tried
 
 
-def _known(names: Sequence[str]) -> list[Strategy]:
+def _strategies(names: Sequence[str]) -> list[Strategy]:
     """Return the strategies that are named, each once; all of them where that is asked for."""
     if ALL in names:
         return list(STRATEGIES.values())
@@ -164,7 +164,7 @@ class PlannedDocuments:
         >>> PlannedDocuments(np.arange(100), [50, 100]).sample(4).ends
         [2, 4]
         """
-        return self._taken(drawn(len(self.lengths), count))
+        return self._of_numbers(drawn(len(self.lengths), count))
 
     def without_longer(self, most: int) -> PlannedDocuments:
         """Leave out conversations of more tokens than these, as `pack --too-long drop` does.
@@ -177,9 +177,9 @@ class PlannedDocuments:
         longer = self.conversations & (self.lengths > most)
         if not longer.any():
             return self
-        return self._taken(np.flatnonzero(~longer))
+        return self._of_numbers(np.flatnonzero(~longer))
 
-    def _taken(self, numbers: I64) -> PlannedDocuments:
+    def _of_numbers(self, numbers: I64) -> PlannedDocuments:
         """Return the documents of these numbers, ascending."""
         conversations, again = self.conversations, self.again
         if conversations is not None:
@@ -320,7 +320,7 @@ def _try(
     chosen: ChosenText | None,
     loss: Callable[[], DocumentLoss] | None,
 ) -> tuple[Trial, Timing]:
-    begin = time.process_time()
+    start = time.process_time()
     strategy, options = candidate.strategy, candidate.options
     documents = every = by_pass if strategy.windowed else once
     if too_long == "drop" and options.sequence_length is not None:
@@ -341,7 +341,7 @@ def _try(
     planned = time.process_time()
     tallies = tallied(lengths, plans, options.multiple)
     ledger = balance(tokens, len(lengths), plans, tallies, _before(chosen, every, documents))
-    timing = Timing(planning_seconds=round(planned - begin, 3), seconds=round(time.process_time() - begin, 3))
+    timing = Timing(planning_seconds=round(planned - start, 3), seconds=round(time.process_time() - start, 3))
     measures = measure_rows(tallies, batch_size, ledger.untrained or 0)
     metrics = measures.whole
     stream_pairs = -(-tokens // base) * (base * (base + 1) // 2)

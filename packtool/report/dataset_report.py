@@ -141,9 +141,9 @@ def documents_per_row(rows: I64) -> list[DocumentsBin]:
     first, last = int(present[0]), int(present[-1])
     width = -(-(last - first + 1) // _BARS)
     bins = []
-    for begin in range(first, last + 1, width):
-        end = min(begin + width, last + 1)
-        bins.append(DocumentsBin(first=begin, last=end - 1, rows=int(rows[begin:end].sum())))
+    for start in range(first, last + 1, width):
+        end = min(start + width, last + 1)
+        bins.append(DocumentsBin(first=start, last=end - 1, rows=int(rows[start:end].sum())))
     return bins
 
 

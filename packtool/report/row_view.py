@@ -94,9 +94,9 @@ def _content(segment: RowSegment, style: str, *, ids: bool) -> Text:
         text.append(_pictured(repeated) + gap, f"{style} dim italic")
     for run in segment.runs:
         weight = "bold underline" if run.trained else "dim"
-        text.append(_shown(run, ids=ids), f"{style} {weight}")
+        text.append(_words(run, ids=ids), f"{style} {weight}")
     for part in segment.parts:
-        text.append(_shown(part, ids=ids), _PARTS.get(part.role, style))
+        text.append(_words(part, ids=ids), _PARTS.get(part.role, style))
     if not segment.runs and not segment.parts:
         text.append(_pictured(new), style)
     if segment.document_length is not None and _end(segment) < segment.document_length:
@@ -104,7 +104,7 @@ def _content(segment: RowSegment, style: str, *, ids: bool) -> Text:
     return text
 
 
-def _shown(tokens: Run | RowPart, *, ids: bool) -> str:
+def _words(tokens: Run | RowPart, *, ids: bool) -> str:
     """Return the text of consecutive tokens, or their ids."""
     if ids or tokens.text is None:
         return " ".join(map(str, tokens.tokens)) + " "

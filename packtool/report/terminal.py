@@ -74,7 +74,7 @@ def print_answer(report: Report, console: Console, page: Path | str | None = Non
         print_judgements(report, console)
     else:
         if report.comparison is None:
-            console.print(_held(report))
+            console.print(_summary(report))
         else:
             for verdict in report.comparison.verdicts:
                 _print_verdict(verdict, console)
@@ -176,7 +176,7 @@ def _print_documents(report: StoreReport, console: Console, *, full: bool) -> No
         for verdict in comparison.verdicts:
             _print_verdict(verdict, console, full=full)
             console.print()
-    console.print(_held(report))
+    console.print(_summary(report))
     if comparison is not None and not full:
         for note in tables.caveats(comparison):
             console.print(Text(note))
@@ -251,7 +251,7 @@ def _print_choice(choice: ChosenStrategy, console: Console, lead: str = "", *, f
     console.print(Text(f"    {choice.command}", "cyan"), soft_wrap=True)
 
 
-def _held(report: StoreReport) -> RenderableType:
+def _summary(report: StoreReport) -> RenderableType:
     """Summarise the contents of stores or text files, and what was left out."""
     counts = report.counts
     figures = [plural(counts["documents"], "document"), plural(counts["tokens"], "token")]
@@ -332,8 +332,8 @@ def bars(bins: Sequence[tuple[int, int, int]], unit: str) -> RenderableType:
     """
     joined = []
     together = max(1, -(-len(bins) // _LINES))
-    for begin in range(0, len(bins), together):
-        part = bins[begin : begin + together]
+    for start in range(0, len(bins), together):
+        part = bins[start : start + together]
         joined.append((part[0][0], part[-1][1], sum(counted for _, _, counted in part)))
     most = max((counted for _, _, counted in joined), default=0)
     table = rich.table.Table.grid(padding=(0, 1))

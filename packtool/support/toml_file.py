@@ -168,7 +168,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 
     A statement ends with its line, unless a bracket or a string is still open there.
     """
-    first, begin, line, depth = 1, 0, 1, 0
+    first, start, line, depth = 1, 0, 1, 0
     for token in _TOKEN.finditer(text):
         found = token[0]
         line += found.count("\n")
@@ -177,6 +177,6 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
         elif found in ("]", "}"):
             depth -= 1
         elif found == "\n" and depth <= 0:
-            yield first, text[begin : token.end()]
-            first, begin, depth = line, token.end(), 0
-    yield first, text[begin:]
+            yield first, text[start : token.end()]
+            first, start, depth = line, token.end(), 0
+    yield first, text[start:]

@@ -72,8 +72,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
     with ExitStack() as files:
         file = files.enter_context(path.open("rb"))
         masks = None if mask is None else files.enter_context(mask.open("rb"))
-        for begin, end in groups(offsets, READ_TOKENS):
-            near = offsets[begin : end + 1]
+        for start, stop in groups(offsets, READ_TOKENS):
+            near = offsets[start : stop + 1]
             tokens = read_ids(file, dtype, int(near[-1] - near[0]), path)
             loss = None
             if masks is not None and mask is not None:

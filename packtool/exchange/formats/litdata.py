@@ -43,10 +43,10 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     written = []
     itemsize = contents.dtype.itemsize
     for number, block in enumerate(cut(contents.blocks(part), itemsize)):
-        begin = 4 * (len(block.lengths) + 2)
+        start = 4 * (len(block.lengths) + 2)
         with FileWriter(directory / f"chunk-{part.number:05d}-{number:05d}.bin") as out:
             out.write(np.array([len(block.lengths)], "<u4"))
-            out.write((begin + offsets_of(block.lengths) * itemsize).astype("<u4"))
+            out.write((start + offsets_of(block.lengths) * itemsize).astype("<u4"))
             out.write(block.tokens.astype(contents.dtype, copy=False))
             written.append(out.finish(len(block.lengths), len(block.tokens)))
     return written
@@ -153,19 +153,19 @@ def _unframed(path: Path, compression: str | None) -> BinaryIO:
         if len(head) < 24 or not head.startswith(_FRAMED):
             raise damaged(path, "not a chunk of version 1 that is compressed by batch, as its index says")
         items, at_most, frames = np.frombuffer(head[12:], "<u4").tolist()
-        begin = 24 + 4 * (items + 1) + _FRAME.itemsize * frames
-        if size < begin:
+        start = 24 + 4 * (items + 1) + _FRAME.itemsize * frames
+        if size < start:
             raise damaged(path, f"shorter than {items} items in {frames} frames need, which it says it has")
         offsets = np.frombuffer(file.read(4 * (items + 1)), "<u4")
         table = np.frombuffer(file.read(_FRAME.itemsize * frames), _FRAME)
     firsts = np.minimum(np.arange(frames + 1, dtype=np.int64) * at_most, items)
-    places = begin + offsets_of(table["compressed"])
+    places = start + offsets_of(table["compressed"])
     expected = np.empty(frames, _FRAME)
     expected["first"], expected["items"], expected["size"] = firsts[:-1], np.diff(firsts), np.diff(offsets[firsts])
     expected["place"], expected["compressed"] = places[:-1], table["compressed"]
     if offsets[0] or firsts[-1] != items or places[-1] != size or (expected != table).any():
         raise damaged(path, f"its {frames} frames do not divide its {items} items and {size} bytes")
-    with samples.unpacked(path, compression, int(offsets[-1]), begin) as unpacked:
+    with samples.unpacked(path, compression, int(offsets[-1]), start) as unpacked:
         starts = (offsets + np.uint32(4 * (items + 2))).astype("<u4")
         return io.BytesIO(np.uint32(items).tobytes() + starts.tobytes() + unpacked.read())
 

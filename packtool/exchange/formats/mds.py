@@ -84,10 +84,10 @@ def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     for number, block in enumerate(cut(contents.blocks(part), contents.dtype.itemsize)):
         encoded = [_sample(*sequence, fixed) for sequence in _sequences(block, contents)]
         sizes = np.array(list(map(len, encoded)), np.int64)
-        begin = 4 + 4 * (len(encoded) + 1) + len(config)
+        start = 4 + 4 * (len(encoded) + 1) + len(config)
         with FileWriter(directory / f"shard-{part.number:05d}-{number:05d}.mds") as out:
             out.write(np.array([len(encoded)], "<u4"))
-            out.write((begin + offsets_of(sizes)).astype("<u4"))
+            out.write((start + offsets_of(sizes)).astype("<u4"))
             out.write(config)
             out.write(b"".join(encoded))
             written.append(out.finish(len(encoded), len(block.tokens)))
@@ -194,7 +194,7 @@ def inside(directory: Path) -> list[Path] | None:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
-    shard = _known(path)
+    shard = _entry_of(path)
     compression, size = None, None
     if shard is not None:
         _require_as_said(path, shard)
@@ -233,7 +233,7 @@ def _require_contents(path: Path, shard: _Shard, count: int, columns: _Columns) 
             raise damaged(path, "has other columns than its index says")
 
 
-def _known(path: Path) -> _Shard | None:
+def _entry_of(path: Path) -> _Shard | None:
     """Return the entry of a shard in its index; None if there is no index, which a shard can be read without."""
     for directory in (path.parent, path.parent.parent):  # a merged index lies above the shards
         if (directory / _INDEX).is_file():

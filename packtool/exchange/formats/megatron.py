@@ -82,11 +82,11 @@ def read(path: Path, _: ReadOptions) -> Iterator[ReadDocuments]:
     _require_tiled(ids, pointers, lengths * dtype.itemsize)
     ends = offsets_of(lengths)
     with ids.open("rb") as file:
-        for begin, end in groups(ends[first], READ_TOKENS):
-            inside = slice(int(first[begin]), int(first[end]))
+        for start, stop in groups(ends[first], READ_TOKENS):
+            inside = slice(int(first[start]), int(first[stop]))
             places = zip(pointers[inside].tolist(), lengths[inside].tolist(), strict=True)
             data = b"".join(os.pread(file.fileno(), length * dtype.itemsize, at) for at, length in places)
-            sizes = np.diff(ends[first[begin : end + 1]])
+            sizes = np.diff(ends[first[start : stop + 1]])
             if len(data) != int(sizes.sum()) * dtype.itemsize:
                 raise shortened(ids)
             yield ReadDocuments(np.frombuffer(data, dtype), sizes, None)

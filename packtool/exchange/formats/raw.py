@@ -94,10 +94,10 @@ def ids_in(path: Path, dtype: np.dtype[Any], first: int = 0, *, check_size: bool
             file.seek(first + size - dtype.itemsize)
             last = int(read_ids(file, dtype, 1, path)[0])
         file.seek(first)
-        for begin in range(0, total, READ_TOKENS):
-            end = min(begin + READ_TOKENS, total)
-            ids = read_ids(file, dtype, end - begin, path)
-            if check_size and begin == 0:
+        for start in range(0, total, READ_TOKENS):
+            stop = min(start + READ_TOKENS, total)
+            ids = read_ids(file, dtype, stop - start, path)
+            if check_size and start == 0:
                 _require_size(ids, path)
             yield ReadDocuments(ids, None, last=last)
 

@@ -46,13 +46,13 @@ class Leaf(NamedTuple):
     decode: DecodeIds | None  # None for types that hold no lists of numbers
 
 
-def unpacked(path: Path, compression: str | None, size: int | None, begin: int = 0) -> BinaryIO:
+def unpacked(path: Path, compression: str | None, size: int | None, start: int = 0) -> BinaryIO:
     """Open a file that is compressed as a whole; its decompressed contents are held in memory.
 
     Args:
         compression: gz, bz2, br, snappy or zstd, perhaps with a level (`zstd:7`); None for a plain file.
         size: decompressed size in bytes; None if it is unknown.
-        begin: where the stream begins, of gz, bz2 and zstd.
+        start: where the stream begins, of gz, bz2 and zstd.
 
     Raises:
         DataError: damaged, of another size, or compressed otherwise.
@@ -66,7 +66,7 @@ def unpacked(path: Path, compression: str | None, size: int | None, begin: int =
     try:
         if kind in _STREAMED:
             with path.open("rb") as raw:
-                raw.seek(begin)
+                raw.seek(start)
                 data = read_whole(open_stream(raw, _STREAMED[kind]), most)
         elif kind == "br":
             with pa.CompressedInputStream(pa.OSFile(str(path)), "brotli") as stream:
@@ -128,8 +128,8 @@ def offsets_in(file: BinaryIO, path: Path) -> I64:
 def samples_in(file: BinaryIO, offsets: I64, path: Path) -> Iterator[bytes]:
     """Yield the bytes of each sample."""
     file.seek(int(offsets[0]))
-    for begin, end in groups(offsets, READ_BYTES):
-        near = (offsets[begin : end + 1] - offsets[begin]).tolist()
+    for start, end in groups(offsets, READ_BYTES):
+        near = (offsets[start : end + 1] - offsets[start]).tolist()
         data = file.read(near[-1])
         if len(data) != near[-1]:
             raise shortened(path)

@@ -86,8 +86,8 @@ def described(block: SequenceBlock) -> tuple[npt.NDArray[Any], ...]:
         inside = slice(ends[first], ends[last])
         tokens = block.tokens[inside].reshape(last - first, -1)
         batch = make_batch(tokens, block.segments[first:last], labels="same")
-        begins = batch["cu_seqlens"][:-1].astype(np.int64)
-        counts = np.bincount(begins // tokens.shape[1], minlength=len(tokens))
+        starts = batch["cu_seqlens"][:-1].astype(np.int64)
+        counts = np.bincount(starts // tokens.shape[1], minlength=len(tokens))
         # Every token but padding is a label, even the first of a row: models shift labels, and never use that one.
         labels = np.where(batch["document_ids"] < 0, IGNORED, batch["input_ids"]).reshape(-1)
         if block.loss is not None:
@@ -114,8 +114,8 @@ def documents(batches: Iterable[pa.RecordBatch], options: ReadOptions, path: Pat
     rows, before = RowReader(), 0
     for batch in batches:
         name, *others = columns_to_read(batch.schema, options, path)
-        ids = _listed(batch, before, name, path)
-        columns = {other: _listed(batch, before, other, path) for other in others}
+        ids = _list_column(batch, before, name, path)
+        columns = {other: _list_column(batch, before, other, path) for other in others}
         yield rows.documents(ids, columns, partial(_row, path, before))
         before += batch.num_rows
 
@@ -160,7 +160,7 @@ def _is_number(kind: pa.DataType | None) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_floating(kind))
 
 
-def _listed(batch: pa.RecordBatch, before: int, name: str, path: Path) -> Column:
+def _list_column(batch: pa.RecordBatch, before: int, name: str, path: Path) -> Column:
     """Return a column of lists: integers, or for a mask also booleans or floats."""
 
     def bad(what: str, where: str = str(path)) -> DataError:

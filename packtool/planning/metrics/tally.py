@@ -204,8 +204,8 @@ class Tally:
         return TallyCounts(
             counts={name: getattr(self, name) for name in _COUNTS},
             homogeneity=replace(self.homogeneity),  # a copy: later rows are added in place
-            piece_lengths=_listed(self.piece_lengths),
-            documents_in_row=_listed(self.documents_in_row),
+            piece_lengths=_counts_by_value(self.piece_lengths),
+            documents_in_row=_counts_by_value(self.documents_in_row),
             overlaps=self._overlapping_documents().tolist(),
         )
 
@@ -254,10 +254,10 @@ class Tally:
         return self._overlaps
 
 
-def _listed(histogram: I64) -> tuple[list[int], list[int]]:
+def _counts_by_value(histogram: I64) -> tuple[list[int], list[int]]:
     """Return the values that occur, and how often each occurs.
 
-    >>> _listed(np.array([0, 3, 0, 2]))
+    >>> _counts_by_value(np.array([0, 3, 0, 2]))
     ([1, 3], [3, 2])
     """
     values = np.flatnonzero(histogram)

@@ -151,7 +151,7 @@ class KeptUnits:
             if loss is not None:
                 kept = _needed(units, lengths, loss)
             numbers.append(first + np.flatnonzero(kept))
-            counts += _counted(units, lengths, kept, np.append(before, kept[:-1]))
+            counts += _count_left_out(units, lengths, kept, np.append(before, kept[:-1]))
             before = bool(kept[-1])
         units_kept = arrays.concatenated(numbers, index_type(plan.units))
         eos, text_left_out, eos_left_out, inserted_left_out = counts.tolist()
@@ -175,7 +175,7 @@ def _needed(units: Segments, lengths: Ints, loss: DocumentLoss) -> Mask:
     return needed
 
 
-def _counted(units: Segments, lengths: Ints, kept: Mask, before: Mask) -> I64:
+def _count_left_out(units: Segments, lengths: Ints, kept: Mask, before: Mask) -> I64:
     """Count stored EOS, and of the units that are left out their text, stored EOS and inserted EOS.
 
     Args:

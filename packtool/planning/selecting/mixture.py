@@ -176,13 +176,13 @@ def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int, arrays: Arra
     if not part or not kept.any():
         return out
     sizes = np.zeros(1 << _GROUP_BITS, np.int64)
-    for a, b, drawn in _drawn(kept, seed):
+    for a, b, drawn in _kept_keys(kept, seed):
         sizes += np.bincount(_group(drawn), weights=lengths[a:b][kept[a:b]], minlength=len(sizes)).astype(np.int64)
     reached = np.cumsum(sizes)
     wanted = part * int(reached[-1])
     last = int(np.searchsorted(reached, int(wanted), side="right"))
     near, near_drawn = [], []
-    for a, b, drawn in _drawn(kept, seed):
+    for a, b, drawn in _kept_keys(kept, seed):
         group = _group(drawn)
         out[a:b][kept[a:b]] = group < last
         near.append(a + np.flatnonzero(kept[a:b])[group == last])
@@ -196,7 +196,7 @@ def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int, arrays: Arra
     return out
 
 
-def _drawn(kept: Mask, seed: int) -> Iterator[tuple[int, int, npt.NDArray[np.uint64]]]:
+def _kept_keys(kept: Mask, seed: int) -> Iterator[tuple[int, int, npt.NDArray[np.uint64]]]:
     """Yield ranges of documents ``first:last`` and the keys of the kept documents."""
     for a, b in blocks(len(kept)):
         yield a, b, keys(seed, Purpose.SELECTION, 0, a, b - a)[kept[a:b]]

@@ -39,9 +39,9 @@ class AtomShuffle:
         """Make the keys that sort stored atoms into the new order, drawn as needed where they lie in corpus order."""
         if self.stored is not None:
             return ranked(self.order(arrays), arrays)
-        return self._drawn
+        return self._draw
 
-    def _drawn(self, first: int, count: int) -> npt.NDArray[np.uint64]:
+    def _draw(self, first: int, count: int) -> npt.NDArray[np.uint64]:
         return keys(self.seed, Purpose.ATOM_ORDER, self.epoch, self.first + first, count)
 
 
