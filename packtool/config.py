@@ -46,6 +46,9 @@ class StageTable:
         """Point an error into this file if it is about an option that this table gives, or lacks."""
         name = (error.where or "").removeprefix("--").replace("-", "_")
         keys = _keys(self.stage)
+        for key, declaration in keys.items():
+            if declaration.name == name:  # of an argument, which files call `input`
+                name = key
         lacks = name in keys and error.code == "missing-option"
         if not isinstance(error, UsageError) or (name not in self.lines and not lacks):
             return error

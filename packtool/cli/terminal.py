@@ -26,14 +26,16 @@ class Session:
     arguments: dict[str, str] = field(default_factory=dict)  # how help names the arguments, by their flags in errors
 
     def locate(self, error: PacktoolError) -> PacktoolError:
-        """Name an argument as help does; point into the configuration file if the option was given there."""
-        argument = self.arguments.get(error.where or "")
-        if argument is not None:
-            return type(error)(error.code, error.what, remedy=error.remedy, where=argument)
-        if self.table is None or error.where is None:
+        """Point an error into the configuration file if the option was given there; name an argument as help does."""
+        if error.where is None:
             return error
-        source = self.context.get_parameter_source(error.where.removeprefix("--").replace("-", "_"))
-        return self.table.locate(error) if source is not None and source.name == "DEFAULT_MAP" else error
+        if self.table is not None:
+            source = self.context.get_parameter_source(error.where.removeprefix("--").replace("-", "_"))
+            if source is not None and source.name == "DEFAULT_MAP":
+                return self.table.locate(error)
+        if error.where in self.arguments:
+            return type(error)(error.code, error.what, remedy=error.remedy, where=self.arguments[error.where])
+        return error
 
 
 def apply(terminal: Terminal, stack: ExitStack) -> None:

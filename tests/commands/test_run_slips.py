@@ -82,6 +82,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (BOTH + 'pad-token = "<pad>"\n', "c.toml:7: pad-token: '<pad>' is not an added token of the tokenizer"),
         (BOTH + 'too-long = "drop"\n', "c.toml:7: too-long: no store holds conversations"),
         (BOTH + 'mix = "web=2x"\n', "c.toml:7: mix: there is no store 'web' among the inputs"),
+        (PACK.replace("[pack]\n", "[pack]\ninput = ''\n"), "c.toml:2: input: an empty name. Give a path."),
         (BOTH + "mix-rows = 3\n", "c.toml:7: mix-rows can't be 3. Give true or false."),
         (BOTH + 'exclude = "nowhere.txt"\n', "nowhere.txt: can't be read (no such file or directory)"),
         (BOTH + 'exclude = "other"\n', "c.toml:7: exclude: other is a directory, and no token store"),
