@@ -79,13 +79,16 @@ def makes(options: TokenizeArguments, look: Lookup) -> KnownDataset:
         texts = find_texts(options, streams=False)
         tokenizer = load(options, texts.kind, texts.most_bytes)
         recipe = StoreRecipe.of(options, texts, tokenizer)
+    hashed = TEXTS
+    if options.ids_field is not None:
+        hashed = IDS
     return KnownDataset(
         place=place_of(options.output),
         kind=StoreManifest,
         tokenizer=tokenizer.info,
         columns=texts.fields.columns,
         has_origins=options.provenance,
-        hashed=IDS if options.ids_field is not None else TEXTS,
+        hashed=hashed,
         conversations=tokenizer.chat is not None,
         masked=tokenizer.chat is not None and options.train_on != "all",
         part=recipe.part,
@@ -119,23 +122,23 @@ def _preview(
     known = {"files": len(texts.files), "bytes": sum(file.bytes for file in texts.files)}
     read = texts.read_fields.shown()
     written, workers = {}, 1
-    seen: Estimate | None = None
+    sample: Estimate | None = None
     unknown = _not_estimated(options, texts)
     if not unknown and out.preview != "finished":
         from packtool.text.tokenizing.estimate import looked_at  # only a dry run needs it
 
         # It copies nothing here: inputs that can be read only once are not estimated.
         files = texts.stored(Path(), from_anywhere=False)
-        seen, unknown = looked_at(recipe, tokenizer, files, fall_back=options.encoder == "auto")
-    if seen is not None:
-        layouts = layouts_of(recipe, seen.counts)
+        sample, unknown = looked_at(recipe, tokenizer, files, fall_back=options.encoder == "auto")
+    if sample is not None:
+        layouts = layouts_of(recipe, sample.counts)
         if len(layouts) > 1:
             read = "\n".join(layout.shown() for layout in layouts)  # of the records that were looked at
-        warn_of_columns(seen.counts, files)
-        written = {"tokens": seen.tokens, "documents": seen.documents, "bytes": seen.bytes}
+        warn_of_columns(sample.counts, files)
+        written = {"tokens": sample.tokens, "documents": sample.documents, "bytes": sample.bytes}
         workers = min(engine.workers, max(1, len(plan(files))))  # a worker without a block does nothing
     return TokenizeResult.previewed(
-        out, options, known, texts.files, written=written, unknown=unknown, estimate=seen, workers=workers, read=read
+        out, options, known, texts.files, written=written, unknown=unknown, estimate=sample, workers=workers, read=read
     )
 
 

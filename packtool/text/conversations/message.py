@@ -82,44 +82,44 @@ def message_of(message: Any, number: int, left_out: dict[str, None]) -> tuple[di
         raise bad_conversation(f"message {number} has a role that is {kind_of(role)}, not a string")
     message = _without_unread(message, left_out)
     # Tables hold every field of every message, null where a message lacks it; templates ask whether a key is there.
-    kept = {name: value for name, value in message.items() if value is not None and name not in MARKS}
-    if CALL in kept:
-        if "tool_calls" in kept:
+    fields = {name: value for name, value in message.items() if value is not None and name not in MARKS}
+    if CALL in fields:
+        if "tool_calls" in fields:
             raise bad_conversation(f"message {number} has both tool_calls and {CALL}")
-        kept["tool_calls"] = calls_of(kept.pop(CALL), number)
-    elif "tool_calls" in kept:
-        kept["tool_calls"] = _with_objects(kept["tool_calls"], number)
+        fields["tool_calls"] = calls_of(fields.pop(CALL), number)
+    elif "tool_calls" in fields:
+        fields["tool_calls"] = _with_objects(fields["tool_calls"], number)
     thoughts: list[str] = []
-    if isinstance(kept.get("content"), list):
-        kept["content"], thoughts = _content_of(kept["content"], number)
+    if isinstance(fields.get("content"), list):
+        fields["content"], thoughts = _content_of(fields["content"], number)
         if thoughts and role_of(role) in ROLES - {"assistant"}:
             raise bad_conversation(f"message {number} has a part of type 'thinking', and is not the assistant's")
-    if thoughts or not kept.keys().isdisjoint(REASONING):
-        kept = _with_reasoning(kept, thoughts, number)
-    _require_content(kept, message, number)
-    return kept, _may_train(message, number)
+    if thoughts or not fields.keys().isdisjoint(REASONING):
+        fields = _with_reasoning(fields, thoughts, number)
+    _require_content(fields, message, number)
+    return fields, _may_train(message, number)
 
 
 def _without_unread(message: Mapping[str, Any], left_out: dict[str, None]) -> dict[str, Any]:
     """Return a message without the marks and media that are not read, which are named; see `message_of`."""
-    kept = dict(message)
+    rest = dict(message)
     for name in sorted(_KEPT_OUT & message.keys()):
         if message[name] not in _NOTHING:
-            del kept[name]
+            del rest[name]
             left_out[name + OF_MESSAGE] = None
     weight = message.get("weight")
     if isinstance(weight, float) and 0 < weight < 1:
-        del kept["weight"]
+        del rest["weight"]
         left_out["weight" + OF_MESSAGE] = None
     if isinstance(message.get("content"), list):
-        kept["content"] = []
+        rest["content"] = []
         for part in message["content"]:
             medium = _medium_of(part)
             if medium:
                 left_out[f"{medium} of a content"] = None
             else:
-                kept["content"].append(part)
-    return kept
+                rest["content"].append(part)
+    return rest
 
 
 def _medium_of(part: Any) -> str:
@@ -203,11 +203,11 @@ def _part(part: Any, number: int) -> dict[str, Any]:
     if kind == "thinking":
         thought = fields.get("thinking")
         if isinstance(thought, list):  # Mistral's has parts of its own
-            said = ""
+            thoughts = ""
             for item in thought:
                 inner = _part(item, number)
-                said += inner[inner["type"]]
-            thought = said
+                thoughts += inner[inner["type"]]
+            thought = thoughts
         if isinstance(thought, str):
             return {"type": "thinking", "thinking": thought}
     elif kind in _TEXTS and isinstance(fields.get("text"), str):

@@ -44,29 +44,29 @@ def look(
     Raises:
         UsageError: the first record holds nothing that is known, or more than one thing; an option has no effect.
     """
-    named = _named_layout(options)
+    of_options = _named_layout(options)
     by_name = is_by_name(options)
     layout, why, remedy = None, "", ""
     if by_name:
         layout, why, remedy = held_by(first, where, files)
-    elif not named.by_name:
-        layout = named
+    elif not of_options.by_name:
+        layout = of_options
     kind: Input = "texts"
     if layout is not None:
         kind = "conversations"
         _require_pair(options, layout)
-        layout = with_beside(layout, named)
+        layout = with_beside(layout, of_options)
     elif options.ids_field is not None:
         kind = "token ids"
-    kept = list(options.columns)
+    columns = list(options.columns)
     if options.id_field is not None:
-        kept.insert(0, options.id_field)  # first among the fields to keep
+        columns.insert(0, options.id_field)  # first among the fields to keep
     fields = Fields(
         options.ids_field or options.text_field or TEXT_FIELD,
         ids=kind == "token ids",
-        columns=tuple(dict.fromkeys(kept)),
+        columns=tuple(dict.fromkeys(columns)),
         required=options.id_field or "",
-        layout=None if layout is None else named,
+        layout=None if layout is None else of_options,
         by_name=by_name,
         beside=_beside(options) if kind == "token ids" else frozenset(),
     )
@@ -76,7 +76,7 @@ def look(
         read, texts = read_fields_of(first, fields)
     except Fault as fault:
         raise _refused(fault, where) from None
-    there = set(map(top_of, kept))
+    there = set(map(top_of, columns))
     if read.read:
         there |= {name for name, value in first.items() if value is not None}
     if by_name:  # what is named is meant
