@@ -113,6 +113,9 @@ def test_messages_call_a_pipe_by_its_name(tmp_path: Path) -> None:
     assert fails(DataError, tmp_path / "p", tmp_path / "s").startswith(f"{tmp_path}/p:2: no text field 'text'")
     thread.join()
     assert not (tmp_path / "s").exists()
+    feeding(tmp_path / "b", b'{"text": "one"}\n')
+    separated = fails(UsageError, tmp_path / "b", tmp_path / "s", separator="x")
+    assert f"separator: has no effect on jsonl, as which {tmp_path / 'b'} is read." in separated
 
 
 def test_a_pipe_is_not_read_twice(tmp_path: Path) -> None:
