@@ -66,10 +66,22 @@ def planned(
             corpus.work_in(arrays)
         if chosen is not None:
             corpus.choose([passes.documents(arrays) for passes in chosen])
+        lengths = corpus.lengths()
+        by_pass_too = strategy.windowed or epoch > 0
+        order, ends = _order(chosen or [], stored_order, arrays, by_pass_too=by_pass_too)
+        if epoch:
+            numbers = len(lengths) if order is None else order
+            order = document_order(numbers, seed=options.seed, epoch=epoch, ends=ends, arrays=arrays)
         loss = None
         if cut and corpus.has_loss:
-            loss = loss_of(corpus)
-        plans = _plans(strategy, corpus, chosen or [], options, budget, arrays, epoch, stored_order, loss, most)
+            loss = replace(loss_of(corpus), numbers=order)
+        over: Over = map
+        if isinstance(arrays, FileArrays):
+            over = partial(_over, arrays, budget.engine.processes)
+        ordered = _in_planned_order(lengths, order, arrays)
+        plans: list[Plan] = plan_corpus(strategy, ordered, options, arrays, ends, over, loss, most)
+        if order is not None:
+            plans = [RenumberedPlan(plan, order) for plan in plans]
         if arrays is not IN_MEMORY:
             corpus.locate(np.empty(0, np.int64))  # makes the table that it needs
         yield plans
@@ -81,39 +93,20 @@ def loss_of(corpus: Corpus) -> DocumentLoss:
     return DocumentLoss(read, corpus.store_documents, list(map(attrgetter("masked"), corpus.stores)))
 
 
-def _plans(
-    strategy: Strategy,
-    corpus: Corpus,
-    chosen: Sequence[Passes],
-    options: PackOptions,
-    budget: Budget,
-    arrays: Arrays,
-    epoch: int,
-    stored_order: I64 | None,
-    loss: DocumentLoss | None,
-    most: int | None,
-) -> list[Plan]:
-    """Plan documents. Strategies with windows plan each pass apart, so that no row of theirs holds a document twice."""
-    lengths = corpus.lengths()
-    over: Over = map
-    if isinstance(arrays, FileArrays):
-        over = partial(_over, arrays, budget.engine.processes)
-    order: Ints | None = stored_order
-    ends: list[int] = []
+def _order(
+    chosen: Sequence[Passes], stored_order: I64 | None, arrays: Arrays, *, by_pass_too: bool
+) -> tuple[Ints | None, list[int]]:
+    """Return the documents in the order in which they are planned, None for that of the corpus, and the end of each
+    pass: strategies with windows plan each pass apart, so that no row of theirs holds a document twice.
+
+    Args:
+        by_pass_too: passes in corpus order are planned one after the other, too, not store by store.
+    """
     if chosen and stored_order is not None:
-        order, ends = by_pass_in_order(chosen, stored_order, arrays)
-    elif any(passes.number > 1 for passes in chosen) and (epoch or strategy.windowed):
-        order, ends = by_pass(chosen, arrays)
-    if epoch:
-        numbers = len(lengths) if order is None else order
-        order = document_order(numbers, seed=options.seed, epoch=epoch, ends=ends, arrays=arrays)
-    if loss is not None:
-        loss = replace(loss, numbers=order)
-    ordered = _in_planned_order(lengths, order, arrays)
-    plans = plan_corpus(strategy, ordered, options, arrays, ends, over, loss, most)
-    if order is None:
-        return plans
-    return [RenumberedPlan(plan, order) for plan in plans]
+        return by_pass_in_order(chosen, stored_order, arrays)
+    if by_pass_too and any(passes.number > 1 for passes in chosen):
+        return by_pass(chosen, arrays)
+    return stored_order, []
 
 
 def _in_planned_order(lengths: Ints, order: Ints | None, arrays: Arrays) -> Ints:
