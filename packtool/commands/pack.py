@@ -55,7 +55,7 @@ def pack(options: PackArguments) -> DatasetResult:
     """
     recipe = check(options)
     recipe.warn_of_order()
-    with dataset_job("pack", options, options.stores) as job, temporary_directory() as work:
+    with dataset_job("pack", recipe.options, options.stores) as job, temporary_directory() as work:
         corpus = Corpus(job.inputs)
         asked = require_stores(recipe, [store.known for store in corpus.stores], known)
         _warn_of_empty(corpus)

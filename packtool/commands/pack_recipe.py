@@ -42,6 +42,7 @@ class PackRecipe:
         """
         strategy = packing.strategy(options.strategy)
         packing.check(strategy, options)
+        options = options.normalized()
         asked = Asked.of(options, options.longest_row)
         _check_segments(options)
         shuffle = None
@@ -60,7 +61,7 @@ class PackRecipe:
         lengths: list[int] | None = None
         filled: list[int] | None = None
         if "sequence_length" not in self.strategy.accepts:
-            lengths = sorted(options.buckets)
+            lengths = list(options.buckets)
         elif not self.strategy.powers:
             lengths = filled = [options.row_length]
             atom_size = options.atom

@@ -1,10 +1,10 @@
 """The options of strategies, which determine a plan."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from packtool.options.declare import Option
 from packtool.options.kinds import COUNT, COUNTS, FLAG, ROW_LENGTH, SHARE, TEXT, parse_share
@@ -133,12 +133,16 @@ class PackOptions:
         ),
     ] = 1 << 34
 
-    def __post_init__(self) -> None:
-        given: object = self.buckets
-        if not isinstance(given, str):  # a string is left as it is, for an error message to show
-            object.__setattr__(self, "buckets", tuple(sorted(self.buckets)))
-        if self.document_multiple == 1:  # as without it, down to the manifest
-            object.__setattr__(self, "document_multiple", None)
+    def normalized(self) -> Self:
+        """Return options that are written in one way: buckets ascend, and a multiple of 1 is as none.
+
+        >>> PackOptions(buckets=(8, 4), document_multiple=1).normalized() == PackOptions(buckets=(4, 8))
+        True
+        """
+        multiple = self.document_multiple
+        if multiple == 1:
+            multiple = None
+        return replace(self, buckets=tuple(sorted(self.buckets)), document_multiple=multiple)
 
     @property
     def row_length(self) -> int:

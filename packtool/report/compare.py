@@ -132,7 +132,7 @@ def _of_strategy(strategy: Strategy, sequence_lengths: Sequence[int], given: Map
         options = [replace(options[0], sequence_length=size) for size in dict.fromkeys(sequence_lengths)]
     for tried in options:
         check(strategy, tried)
-    return [Candidate(strategy, tried) for tried in options]
+    return [Candidate(strategy, tried.normalized()) for tried in options]
 
 
 def _written(value: Any) -> str:

@@ -127,9 +127,9 @@ def test_the_command_gives_the_options_tried(name: str) -> None:
     (tried,) = candidates([name], [64], {k: v for k, v in given.items() if k in STRATEGIES[name].accepts})
     words = tried.arguments()
     typed: dict[str, Any] = dict(zip((w[2:].replace("-", "_") for w in words[::2]), words[1::2], strict=True))
-    options = checked(PackArguments("store", "packed", **typed))
-    assert PackRecipe.of(options).strategy.name == name
-    assert all(getattr(options, option) == getattr(tried.options, option) for option in declared(PackOptions))
+    recipe = PackRecipe.of(checked(PackArguments("store", "packed", **typed)))
+    assert recipe.strategy.name == name
+    assert all(getattr(recipe.options, option) == getattr(tried.options, option) for option in declared(PackOptions))
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def check(strategy: Strategy, options: PackOptions) -> None:
 def _require_multiples(strategy: Strategy, options: PackOptions) -> None:
     """Refuse rows and atoms that are not multiples of the document multiple."""
     multiple, accepts = options.multiple, strategy.accepts
-    sizes = [("--buckets", size) for size in options.buckets if "buckets" in accepts]
+    sizes = [("--buckets", size) for size in sorted(options.buckets) if "buckets" in accepts]
     sizes += [("--sequence-length", options.row_length)] if "sequence_length" in accepts else []
     sizes += [("--atom-size", options.atom)] if "atom_size" in accepts else []
     for name, size in sizes:
@@ -174,4 +174,4 @@ def plan(
     """
     chosen = strategy(name)
     check(chosen, options)
-    return plan_corpus(chosen, lengths, options, arrays, ends)
+    return plan_corpus(chosen, lengths, options.normalized(), arrays, ends)
