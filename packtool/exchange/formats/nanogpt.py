@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from packtool.exchange.files import publish
 from packtool.exchange.formats.raw import bare_ids, fill
-from packtool.exchange.model import Contents, Format, Part, ReadDocuments, ReadOptions
+from packtool.exchange.model import Contents, Format, Part
 from packtool.formats.schema import ExportedFile
 
 _IDS = np.dtype("<u2")
@@ -23,10 +22,6 @@ def finish(directory: Path, _: Contents, written: list[ExportedFile]) -> list[Ex
     return [publish(directory / "train.bin", written)]
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
-    return bare_ids(path, options)
-
-
 FORMAT = Format(
     name="nanogpt",
     readers="nanoGPT",
@@ -37,5 +32,5 @@ FORMAT = Format(
     dtypes={2: "<u2", 4: None},
     part=part,
     finish=finish,
-    read=read,
+    read=bare_ids,
 )

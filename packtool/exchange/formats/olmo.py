@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from packtool.exchange.files import FileWriter
 from packtool.exchange.formats.raw import bare_ids, write_ids
-from packtool.exchange.model import Contents, Format, Part, ReadDocuments, ReadOptions
+from packtool.exchange.model import Contents, Format, Part
 from packtool.formats.schema import ExportedFile
 
 
 def part(directory: Path, contents: Contents, part: Part) -> list[ExportedFile]:
     with FileWriter(directory / f"tokens-{part.number:05d}.npy") as out:
         return [out.finish(*write_ids(out, contents.blocks(part), FORMAT.dtype(contents)))]
-
-
-def read(path: Path, options: ReadOptions) -> Iterator[ReadDocuments]:
-    return bare_ids(path, options)
 
 
 FORMAT = Format(
@@ -28,5 +23,5 @@ FORMAT = Format(
     blocks=True,
     bare=True,
     part=part,
-    read=read,
+    read=bare_ids,
 )

@@ -209,10 +209,6 @@ class RowsPlan(Plan):
         """Number of documents that were planned."""
         return len(self._lengths)
 
-    def with_bins(self, bins: Bins) -> RowsPlan:
-        """Hold the same segments in other bins."""
-        return self._with(bins, self.stages)
-
     def mixed(self, seed: int, window: int) -> RowsPlan:
         """Exchange segments between bins, so that each holds many lengths; each bin keeps its tokens.
 
@@ -229,8 +225,8 @@ class RowsPlan(Plan):
             segments = np.arange(len(bins.document))
         mixed, offsets = mix(segments, self.bin_lengths(), bins.offsets, self.sequence_length, seed=seed, window=window)
         if by_place:
-            return self._with(bins.at(mixed, offsets), self.stages)
-        return self._with(Bins(mixed, offsets), self.stages)
+            return self.with_bins(bins.at(mixed, offsets))
+        return self.with_bins(Bins(mixed, offsets))
 
     def limited(self, most: int) -> RowsPlan:
         """Move the shortest segments of every bin that holds too many to new bins, at the end.
@@ -258,7 +254,7 @@ class RowsPlan(Plan):
         offsets = np.searchsorted(firsts, bins.offsets)  # of bins, in groups
         counts = np.diff(offsets)
         if counts.max(initial=0) <= most:
-            return self._with(bins, {"filled": self.rows, "added": 0})
+            return self.with_bins(bins, {"filled": self.rows, "added": 0})
         lengths = np.add.reduceat(self.bin_lengths().astype(np.int64), firsts)
         moves = _beyond_longest(lengths, offsets, most)
         # What stays remains in its bin. What moves comes after all of that: every `most` groups fill a new bin.
@@ -272,10 +268,10 @@ class RowsPlan(Plan):
         segment_offsets = offsets_of(sizes)
         places = ranges(firsts[order], sizes, segment_offsets)
         limited = bins.at(places, segment_offsets[new_offsets])
-        return self._with(limited, {"filled": self.rows, "added": len(new_ends)})
+        return self.with_bins(limited, {"filled": self.rows, "added": len(new_ends)})
 
-    def _with(self, bins: Bins, stages: Mapping[str, int]) -> RowsPlan:
-        """Hold the same documents in other bins, perhaps more of them."""
+    def with_bins(self, bins: Bins, stages: Mapping[str, int] | None = None) -> RowsPlan:
+        """Hold the same documents in other bins, perhaps more of them, made by the same steps or others."""
         return RowsPlan(
             self.sequence_length,
             self._lengths,
@@ -284,7 +280,7 @@ class RowsPlan(Plan):
             whole=self._whole,
             dropped=self.dropped,
             eos_omitted=self.eos_omitted,
-            stages=stages,
+            stages=stages or self.stages,
         )
 
     def segments(self, units: Ints) -> Segments:
