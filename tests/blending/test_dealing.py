@@ -156,6 +156,8 @@ def test_sources_that_are_gone_give_nothing() -> None:
     stages = [Stage(0, {"a": Fraction(1), "b": Fraction(1)}), Stage(500, {"a": Fraction(1)})]
     dealing = Dealing(schedule(stages, 2000), (500, {"a": 253, "b": 247}), gone=["b"])
     assert dealing.before(2000).tolist() == [1753, 247]
+    never = [Stage(0, {"a": Fraction(1), "b": Fraction(0)})]
+    assert Dealing(schedule(never, 2000), (500, {"a": 500}), gone=["b"]).before(2000).tolist() == [2000, 0]
 
 
 def test_no_rows_left() -> None:

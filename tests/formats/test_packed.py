@@ -5,8 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from packtool.errors import DataError
 from packtool.formats import packed
 from packtool.formats.bucket_shards import BucketShards, StoredColumn
+from packtool.formats.files import write_array
 from packtool.formats.packed import PackedShardWriter
 from packtool.formats.schema import Bucket, PackedShard
 from packtool.formats.segment_table import to_table
@@ -76,3 +78,28 @@ def test_batches_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cu
         assert entry.name.endswith("-00007.npy")
         np.testing.assert_array_equal(np.load(tmp_path / entry.name), expected)
     assert len(list(tmp_path.iterdir())) == 4
+
+
+@pytest.mark.parametrize(
+    ("starts", "good"),
+    [([0, 2], True), ([], True), ([1], True), ([-1, 2], False), ([-1], False), ([0, 3], False), ([2, 2], False)],
+)
+def test_atoms_lie_in_the_rows_of_their_shard(tmp_path: Path, starts: list[int], good: bool) -> None:
+    tokens = write_array(tmp_path / "tokens-00000.npy", TOKENS)
+    atoms = write_array(tmp_path / "atoms-00000.npy", np.array(starts, np.int64))
+    entry = Bucket(
+        directory="",
+        sequence_length=4,
+        rows=6,
+        unit=4,
+        units=6,
+        atom_units=0,
+        last_atom_stays=False,
+        shards=[PackedShard(tokens), PackedShard(tokens, atoms=atoms)],
+    )
+    shards = BucketShards(LocalPlace(tmp_path), entry)
+    if good:
+        assert shards.atom_offsets().tolist() == [*(3 + start for start in starts), 6]
+        return
+    with pytest.raises(DataError, match=r"atoms-00000\.npy: its atoms do not lie in its 3 rows"):
+        shards.atom_offsets()

@@ -1,9 +1,11 @@
-"""Segments as records and back."""
+"""Segments as records and back; the row that a message names."""
 
 import numpy as np
+import pytest
 
+from packtool.errors import DataError
 from packtool.formats.names import SEGMENT
-from packtool.formats.segment_table import from_table, no_segments, to_table
+from packtool.formats.segment_table import from_table, no_segments, require_rows, to_table
 from packtool.planning.plan import INSERTED_EOS, PADDING, Segments
 
 
@@ -27,3 +29,15 @@ def test_a_table_that_was_not_written_is_named() -> None:
     error = no_segments("somewhere")
     assert (error.code, error.where) == ("no-segments", "somewhere")
     assert error.remedy == "pack again without --no-segments"
+
+
+@pytest.mark.parametrize(
+    ("offsets", "row"),
+    [([0, 1, 2, 2, 4], 9), ([0, 1, 3, 2, 4], 9), ([-1, 1, 2, 3, 4], 7), ([0, 1, 2, 3, 5], 10), ([0, 1, 5, 3, 4], 8)],
+)
+def test_the_first_row_outside_the_table_is_named(offsets: list[int], row: int) -> None:
+    require_rows(np.array([0, 1, 2, 3, 4]), 4, 7, "somewhere")
+    with pytest.raises(
+        DataError, match=rf"somewhere: row {row}: its segments lie outside the segment table\. Make the"
+    ):
+        require_rows(np.array(offsets), 4, 7, "somewhere")

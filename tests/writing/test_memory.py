@@ -1,5 +1,6 @@
 """The memory that is given, and what it is enough for."""
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,12 @@ import pytest
 import packtool
 from packtool.engines import Threads
 from packtool.errors import UsageError
+from packtool.formats.packed import PackedDataset
+from packtool.planning.arrays import Arrays
+from packtool.rows.stored_plan import stored_plans
+from packtool.rows.unit_source import PackedSource
 from packtool.writing import memory
+from packtool.writing.array_files import temporary_arrays
 from tests.stores import contents
 from tests.writing.cases import KINDS
 
@@ -53,6 +59,32 @@ def test_memory_decides_whether_rows_move_twice(store: Path, tmp_path: Path, mon
     packtool.shuffle(tmp_path / "corpus", tmp_path / "whole", memory="1MB")
     with pytest.raises(AssertionError, match="partitioned"):
         packtool.shuffle(tmp_path / "corpus", tmp_path / "parts", memory="1kB")
+
+
+def test_what_memory_holds_decides_where_arrays_lie(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In memory where tokens fit, or, without tokens, where segments and order do; else in files."""
+    packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat"])
+    [plan] = stored_plans(PackedDataset(tmp_path / "corpus"))
+    source = PackedSource(plan, 0)
+    on_disk: list[Path] = []
+
+    def recorded(directory: Path) -> AbstractContextManager[Arrays]:
+        on_disk.append(directory)
+        return temporary_arrays(directory)
+
+    monkeypatch.setattr("packtool.writing.shards.temporary_arrays", recorded)
+    for granted, index_only, files in (
+        (source.memory_bytes, False, 0),
+        (source.memory_bytes - 1, False, 1),
+        (source.index_bytes, True, 0),
+        (source.index_bytes - 1, True, 1),
+    ):
+        on_disk.clear()
+        options: dict[str, Any] = {"index_only": True, "store": store} if index_only else {}
+        packtool.shuffle(tmp_path / "corpus", tmp_path / "out", memory=granted, overwrite=True, workers=1, **options)
+        assert len(on_disk) == files
 
 
 class Sized:

@@ -4,17 +4,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import packtool
 from packtool.engines import Worker
 from packtool.errors import DataError
 from packtool.places.local import LocalPlace
+from packtool.planning.packing.plans import StreamPlan
 from packtool.writing.input_check import InputCheck
-from packtool.writing.shards import WriteShard
+from packtool.writing.shards import WriteShard, rows_per_shard
 from tests.interrupting import DAMAGES, interrupted
 from tests.making import Make, drawn_lengths
 from tests.stores import contents, write_store
+
+
+@pytest.mark.parametrize(("tokens", "rows"), [(1, 1), (64, 1), (127, 1), (128, 2)])
+def test_a_shard_holds_a_row_at_least(tokens: int, rows: int) -> None:
+    assert rows_per_shard(StreamPlan(64, 64, np.array([0, 640])), tokens) == rows
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
