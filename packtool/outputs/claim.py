@@ -395,12 +395,18 @@ def _begin(output: Output, options: Writing, there: Found) -> None:
         raise taken(place)
     # Unfinished work stays only if this run goes on with it; files of a dataset that is replaced never stay.
     if finished or output.action is not Action.GO_ON:
-        gone = [name for name in now.names if is_ours(name) and name not in (MARKER, f"{UNFINISHED}/{LOCK}")]
-        if finished:
-            output.replaced = [name for name in gone if not name.startswith(f"{UNFINISHED}/")]
+        replaced, work = [], []
+        for name in filter(is_ours, now.names):
+            if name in (MARKER, f"{UNFINISHED}/{LOCK}"):
+                continue
+            if finished and not name.startswith(f"{UNFINISHED}/"):
+                replaced.append(name)
+            else:
+                work.append(name)
+        output.replaced = replaced
         if not isinstance(place, LocalPlace):  # in a directory the lock keeps others out until a file is written
             output.remove_replaced()  # rule 3
-        place.remove(name for name in gone if name not in output.replaced)
+        place.remove(work)
     _clear_scratch(output)
 
 
