@@ -189,6 +189,8 @@ def _counts(due: npt.NDArray[Any], samples: int, room: I64) -> I64:
     array([2, 2, 1])
     >>> _counts(np.array([2.4, 1.9, 0.7]), 5, np.array([9, 1, 9]))
     array([3, 1, 1])
+    >>> _counts(np.array([-1.2, 3.2, 3.0]), 5, np.array([9, 9, 9]))
+    array([0, 3, 2])
     """
     counts: I64 = np.minimum(np.maximum(np.floor(due), 0), room).astype(np.int64)
     rest = samples - int(counts.sum())

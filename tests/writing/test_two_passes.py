@@ -24,13 +24,14 @@ from tests.stores import contents
 from tests.writing.cases import KINDS, counting
 
 
-def test_equal_keys_go_by_index(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["concat-8", "padding-128"])
+def test_equal_keys_go_by_index(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     def few(seed: int, purpose: int, epoch: int, first: int, count: int) -> Any:
         return keys(seed, purpose, epoch, first, count) >> np.uint64(62) << np.uint64(62)
 
     monkeypatch.setattr("packtool.planning.shuffling.atom.keys", few)
     monkeypatch.setattr("packtool.planning.shuffling.permutation.keys", few)
-    packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat-8"])
+    packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS[kind])
     packtool.shuffle(tmp_path / "corpus", tmp_path / "whole")
     packtool.shuffle(tmp_path / "corpus", tmp_path / "parts", memory=30_000)
     assert contents(tmp_path / "parts") == contents(tmp_path / "whole") != contents(tmp_path / "corpus")
