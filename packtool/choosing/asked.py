@@ -94,19 +94,19 @@ class Asked:
             UsageError: they make no sense together.
         """
         _require_sense(options)
-        excluded = list(map(Path, PATHS.parse(options.exclude)))
         asked = cls(
             shard_of=options.shard_of,
             min_tokens=options.min_tokens,
             max_tokens=options.max_tokens,
             where=options.where,
             drop_duplicates=options.drop_duplicates or None,
-            exclude=[] if excluded else None,
-            excluded=excluded,
+            excluded=list(map(Path, PATHS.parse(options.exclude))),
             weights=weights_in(options.mix, divided=options.tokens is not None),
             max_epochs=options.max_epochs,
             stop=options.stop,
         )
+        if asked.excluded:
+            asked = replace(asked, exclude=[])
         if options.mix or options.tokens is not None:
             asked = replace(asked, mix=[], seed=options.seed)
         if options.tokens is not None:

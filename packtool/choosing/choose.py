@@ -42,15 +42,18 @@ def choose_documents(corpus: Corpus, asked: Asked, arrays: Arrays = IN_MEMORY) -
     asked = with_bound(asked, documents)
     # First, which documents may be packed; then, how often those of each store are.
     leave_out(asked, documents)
-    here = [documents.of_store(number) for number in range(len(corpus.stores))]
-    counts = [_counts_of(documents.codes[part], documents.lengths[part]) for part in here]
+    counts: list[I64] = []
+    for number in range(len(corpus.stores)):
+        here = documents.of_store(number)
+        counts.append(_counts_of(documents.codes[here], documents.lengths[here]))
     mixture = _mixture(asked, counts)
     if asked.mix is not None:
         asked = replace(asked, mix=[store.asked for store in mixture])
     chosen: list[Passes] = []
     sources: list[ChosenSource] = []
     for number, store in enumerate(corpus.stores):
-        lengths, codes = documents.lengths[here[number]], documents.codes[here[number]]
+        here = documents.of_store(number)
+        lengths, codes = documents.lengths[here], documents.codes[here]
         weighed, epochs = mixture[number].counted(lengths), mixture[number].epochs
         taken = passes(weighed, _kept(codes, arrays), epochs, asked.seed or 0, arrays)
         chosen.append(taken)

@@ -58,6 +58,9 @@ class PackRecipe:
             asked: which of them, settled.
         """
         options, atom_size = self.options, None
+        shuffled: str | None = None
+        if self.shuffle is not None:
+            shuffled = self.shuffle.method
         lengths: list[int] | None = None
         filled: list[int] | None = None
         if "sequence_length" not in self.strategy.accepts:
@@ -74,7 +77,7 @@ class PackRecipe:
             filled=filled,
             atom_size=atom_size,
             multiple=options.multiple,
-            shuffled="atom" if options.shuffle else None,
+            shuffled=shuffled,
             holdout=holdout,
             segments=options.segments,
             index_only=options.index_only,
