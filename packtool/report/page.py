@@ -189,7 +189,7 @@ def _dataset_sections(report: MeasuredReport) -> Iterator[str]:
         yield "<p>Document boundaries are not known (--no-segments), so there are no metrics.</p>"
         yield fold([*inputs, configuration])
         return
-    rest = [section(tables.metrics_table(metrics, report.sliding, report.stages, report.rows_without_target))]
+    rest = [section(tables.metrics_table(metrics, report))]
     if len(report.buckets) > 1:
         rest.append(section(tables.buckets_table(report.buckets)))
     rest.append(section(tables.mixing_table(report.mixing)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -12,7 +12,6 @@ import msgspec
 from packtool.planning.metrics.ledger import Ledger
 from packtool.planning.metrics.mixing import PairDistances, StoreShare
 from packtool.planning.metrics.ratios import ratio
-from packtool.planning.metrics.sliding import Sliding
 from packtool.planning.metrics.summary import Metrics
 from packtool.report.choice_words import reason_in_words
 from packtool.report.figures import UNKNOWN, count, number, percent, short, times, times_random
@@ -21,6 +20,7 @@ from packtool.report.types import (
     Comparison,
     ListedDocument,
     MeasuredReport,
+    PackedReport,
     PackedSourceFigures,
     SourceFigures,
     StoredSourceFigures,
@@ -273,16 +273,8 @@ def ledger_table(ledger: Ledger, beyond: int | msgspec.UnsetType = msgspec.UNSET
     return Table("", columns, [("", group) for group in groups])
 
 
-def metrics_table(
-    metrics: Metrics, slid: Sliding | None, stages: Mapping[str, int] | None, without_target: int | msgspec.UnsetType
-) -> Table[Fact]:
-    """Tabulate every metric with its meaning.
-
-    Args:
-        slid: of `seamless`, what its maximum repetition ratio did.
-        stages: rows by the step that made them.
-        without_target: rows in which no token is a target, where that is known.
-    """
+def metrics_table(metrics: Metrics, report: PackedReport) -> Table[Fact]:
+    """Tabulate every metric with its meaning, and what else the report says of its rows."""
     facts = []
     for figure in FIGURES.values():
         value = figure.of(metrics)
@@ -293,15 +285,18 @@ def metrics_table(
     facts.append(Fact("documents per row", number(docs.mean), spread))
     if metrics.overlapping_documents:
         facts.append(Fact("overlapping", count(metrics.overlapping_documents), "documents with tokens in two rows"))
-    if without_target is not msgspec.UNSET:
-        facts.append(Fact("rows without a target", count(without_target), "rows of whose tokens none trains"))
-    if slid is not None:
+    if report.rows_without_target is not msgspec.UNSET:
+        facts.append(
+            Fact("rows without a target", count(report.rows_without_target), "rows of whose tokens none trains")
+        )
+    if report.sliding is not None:
+        slid = report.sliding
         texts, tokens = count(slid.predicted_texts), count(slid.predicted_tokens)
         meaning = f"long texts in overlapping rows; equation 6 predicts {texts}"
         facts.append(Fact("texts that slide", count(slid.texts), meaning))
         facts.append(Fact("tokens left", count(slid.tokens), f"of other long texts; equation 7 predicts {tokens}"))
-    if stages is not None:
-        facts += [Fact(f"{name} rows", count(rows), _STAGES[name]) for name, rows in stages.items()]
+    for name, rows in (report.stages or {}).items():
+        facts.append(Fact(f"{name} rows", count(rows), _STAGES[name]))
     masked = percent(ratio(metrics.attention_masked, metrics.attention_full))
     meaning = "query-key pairs if a token sees only its own document, of those of causal rows"
     facts.append(Fact("masked attention", masked, meaning))

@@ -148,11 +148,7 @@ def _print_packed(report: MeasuredReport, console: Console, *, full: bool) -> No
     print_judgements(report, console)
     _print_made(report, console)
     if full:
-        print_table(
-            tables.metrics_table(report.metrics, report.sliding, report.stages, report.rows_without_target),
-            console,
-            full=True,
-        )
+        print_table(tables.metrics_table(report.metrics, report), console, full=True)
         if len(report.buckets) > 1:
             print_table(tables.buckets_table(report.buckets), console, full=True)
         _print_lengths(report.lengths, console)
