@@ -74,9 +74,13 @@ def _forms(conversation: Conversation) -> Iterator[Conversation]:
     """
     yield conversation
     seen = [conversation.messages]
-    for arguments in (dict, _with_json):
+    spelled = [conversation.messages]
+    with_json_arguments = tuple(map(_with_json, conversation.messages))
+    if with_json_arguments != conversation.messages:
+        spelled.append(with_json_arguments)
+    for given in spelled:
         for contents in (dict, _in_strings, _in_parts, _with_parts_of_thoughts):
-            messages = tuple(contents(arguments(message)) for message in conversation.messages)
+            messages = tuple(contents(message) for message in given)
             if messages not in seen:
                 seen.append(messages)
                 yield replace(conversation, messages=messages)

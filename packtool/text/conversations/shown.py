@@ -290,7 +290,9 @@ def _kind_of_arguments(arguments: Any) -> Hashable:
 
 
 def _kind_of(text: str) -> int:
-    """Return whether there is a text, and whether reasoning may come before it."""
+    """Return whether there is a text, blank or not, and whether reasoning may come before it."""
     if THINK[1] in text:
         return 3 if text.rpartition(THINK[1])[2].strip() else 2
-    return int(text != "" and not text.isspace())
+    if text.isspace():
+        return 4
+    return int(text != "")

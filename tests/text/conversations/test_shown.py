@@ -104,7 +104,7 @@ def test_a_template_is_rendered_with_marks_once_for_each_shape(monkeypatch: pyte
 
 
 def test_whether_a_call_is_shown_does_not_depend_on_calls_before_it() -> None:
-    """Arguments that are objects, and texts that are none, have different shapes."""
+    """Arguments that are objects, and texts that are none, have different shapes; so have contents, empty and blank."""
     renders = renderer(
         showing(CONTENT_AND + "m.tool_calls[0].function.name ~ m.tool_calls[0].function.arguments.city if m.tool_calls")
     )
@@ -112,6 +112,9 @@ def test_whether_a_call_is_shown_does_not_depend_on_calls_before_it() -> None:
     for broken in ('{"city": ', '["Lima"]'):
         with pytest.raises(Fault, match="does not show an argument of a call of message 2"):
             renders.rendered(talk_of({"messages": [USER, call(broken), RESULT, ANSWER]}))
+    template = ChatTemplate(showing("m.content[0] + m.content[1:]"))
+    answers = [{"messages": [USER, {**ANSWER, "content": content}]} for content in ("", " ", "a")]
+    assert [shown_by(template, talk_of(record)).failed for record in answers] == [True, False, False]
 
 
 LISTING = PLAIN.replace("{{ m.content }}", "{% for p in m.content %}{{ p.text or p | tojson }}{% endfor %}")
