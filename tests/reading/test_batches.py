@@ -90,6 +90,13 @@ def rows_of(turns: Iterable[MicroBatch]) -> Rows:
     return [turn.addresses.tolist() for turn in turns]
 
 
+def test_an_epoch_stays_open_until_another_is_read(rows: Path) -> None:
+    source = Stream(rows).source(0)
+    first, again, other = source.epoch(1), source.epoch(1), source.epoch(2)
+    assert first is again
+    assert other is not first
+
+
 def test_a_loop_is_moved_to_what_there_is(rows: Path) -> None:
     batches = GlobalBatches(Stream(rows), 8)
     batches.set_epoch(1)
