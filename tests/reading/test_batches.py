@@ -76,6 +76,7 @@ def test_a_batch_that_no_pass_fills_is_refused(rows: Path) -> None:
     message = f"batch_size: a batch of {len(stream) + 1} samples is more than the {len(stream)} of a pass"
     with pytest.raises(UsageError, match=message):
         GlobalBatches(stream, len(stream) + 1)
+    assert len(list(GlobalBatches(stream, len(stream)))) == 1
     assert len(list(GlobalBatches(stream, len(stream) + 1, drop_last=False))) == 1
     buckets = Stream(rows.parent / "buckets", batch_tokens=1 << 20, drop_rest=True)
     with pytest.raises(UsageError, match="batch_tokens: a batch of 1 sample is more than the 0 of a pass"):
