@@ -91,6 +91,15 @@ def rows_of(turns: Iterable[MicroBatch]) -> Rows:
     return [turn.addresses.tolist() for turn in turns]
 
 
+def test_only_a_loader_gets_rows_that_fill(rows: Path) -> None:
+    stream = Stream(rows)
+    ranks = len(stream) - 1  # the last batch has one row
+    batches = GlobalBatches(stream, ranks, rank=1, world_size=ranks, drop_last=False, fill=True)
+    assert [(len(batch.addresses), batch.filled) for batch in batches] == [(1, 0), (0, 0)]
+    batches.position.reset()
+    assert [(len(batch.addresses), batch.filled) for batch in batches.begin()] == [(1, 0), (1, 1)]
+
+
 def test_an_epoch_stays_open_until_another_is_read(rows: Path) -> None:
     source = Stream(rows).source(0)
     first, again, other = source.epoch(1), source.epoch(1), source.epoch(2)
