@@ -105,6 +105,7 @@ class Asked:
             max_epochs=options.max_epochs,
             stop=options.stop,
         )
+        # What is not known yet is an empty list: it is asked for, and so is not None.
         if asked.excluded:
             asked = replace(asked, exclude=[])
         if options.mix or options.tokens is not None:

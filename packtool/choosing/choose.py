@@ -76,7 +76,7 @@ def _mixture(asked: Asked, counts: Sequence[I64]) -> list[_StoreEpochs]:
             epochs = epochs_of(weight, int(count[0, 0]), int(count[1, 0]), name, most)
             mixed.append(_StoreEpochs(str(weight), epochs, by_documents=weight.unit == "documents"))
         return mixed
-    left = [int(count[1, 0]) for count in counts]
+    left = np.stack(counts)[:, 1, 0].tolist()  # tokens of each store
     if asked.temperature is not None:
         shares = shares_by_temperature(left, asked.temperature)
     elif asked.weights[0][1] is ONCE:  # nothing is asked of any store
@@ -150,7 +150,9 @@ def _nothing_left(documents: StoredDocuments, asked: Asked) -> UsageError:
     taking = "--tokens"
     if asked.tokens is None:
         taking = "--mix"
-    flags = Counter(dict(zip([taking, *(rule.flag for rule in RULES)], counts, strict=True)))
+    flags = Counter({taking: counts[0]})
+    for rule, count in zip(RULES, counts[1:], strict=True):
+        flags[rule.flag] = count
     [(flag, most), *others] = flags.most_common()
     if flag == "--holdout" and asked.part == "holdout":
         what = f"{asked.holdout} holds out none of the {plural(total, 'document')}"

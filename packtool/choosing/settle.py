@@ -11,6 +11,7 @@ from dataclasses import replace
 from packtool.choosing.asked import Asked
 from packtool.choosing.documents import names_of
 from packtool.choosing.exclusions import excluded_store
+from packtool.choosing.names import StoreNames
 from packtool.choosing.rules import reading_origins
 from packtool.choosing.weights import by_store
 from packtool.errors import UsageError
@@ -33,7 +34,7 @@ def settle(asked: Asked, stores: Sequence[KnownDataset], look: Lookup) -> Asked:
     if asked.sample is not None and asked.sample_interval is None:
         what, remedy = "--sample needs it where no row has a length", "give a width, such as 2048"
         raise UsageError("missing-option", what, remedy=remedy, where="--sample-interval")
-    flags = reading_origins(asked)
+    flags = reading_origins(asked)  # here: a message names the option that was given, not what is read for it below
     others: list[KnownDataset] = []
     for path in asked.excluded:
         if path.is_dir() or not path.exists():  # else it is a list, or a pipe with one
@@ -43,37 +44,43 @@ def settle(asked: Asked, stores: Sequence[KnownDataset], look: Lookup) -> Asked:
         asked = asked.held_out_as(dataset.require_holdout())
     elif asked.holdout is not None and asked.holdout_by is None and stores[0].hashed != TEXTS:
         asked = replace(asked, holdout_hashes=stores[0].hashed)
-    fields: list[str] = []
-    if asked.where is not None:
-        numbers: dict[str, int] = {}
-        for compared in comparisons_of(condition_of(asked.where)):
-            if compared.field == STORE:
-                numbers |= {name: names.number(name, "--where") for name in map(str, compared.constants)}
-            elif not compared.field.built_in:
-                fields.append(compared.field.name)
-        asked = replace(asked, where_stores=numbers or None)
-    _require(asked, stores, fields, flags, others)
+    where = asked.where
+    if where is not None:
+        asked = replace(asked, where_stores=_stores_named(where, names))
+        _require_fields(where, stores)
+    _require(asked, stores, flags, others)
     return asked
 
 
+def _stores_named(where: str, names: StoreNames) -> dict[str, int] | None:
+    """Return the number of each store that a condition names; None where it names none."""
+    numbers: dict[str, int] = {}
+    for compared in comparisons_of(condition_of(where)):
+        if compared.field == STORE:
+            for name in map(str, compared.constants):
+                numbers[name] = names.number(name, "--where")
+    return numbers or None
+
+
+def _require_fields(where: str, stores: Sequence[KnownDataset]) -> None:
+    """Refuse fields that no store kept. One that some kept is looked at where the documents of the others are."""
+    for compared in comparisons_of(condition_of(where)):
+        name = compared.field.name
+        if compared.field.built_in or any(store.columns is None or name in store.columns for store in stores):
+            continue
+        stores[0].require_kept(name, "--where", OTHER_STORES, BUILT_IN)
+
+
 def _require(
-    asked: Asked,
-    stores: Sequence[KnownDataset],
-    fields: Sequence[str],
-    flags: Sequence[str],
-    others: Sequence[KnownDataset],
+    asked: Asked, stores: Sequence[KnownDataset], flags: Sequence[str], others: Sequence[KnownDataset]
 ) -> None:
     """Require of the stores what options need.
 
     Args:
-        fields: of a condition. One that some stores kept is looked at where the documents of the others are.
         flags: options that need to know where documents came from.
         others: token stores that are excluded.
     """
     first = stores[0]
-    for field in fields:
-        if not any(store.columns is None or field in store.columns for store in stores):
-            first.require_kept(field, "--where", OTHER_STORES, BUILT_IN)
     for store in stores:
         for flag in flags:
             store.require_origins(flag)

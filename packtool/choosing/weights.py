@@ -199,16 +199,16 @@ def epochs_of(weight: Weight, documents: int, tokens: int, name: str, most: int 
             what = f"{_shown(weight.number)} epochs of {name} are more than --max-epochs={most}"
             raise _bad_mixture(what, "change one of the two")
         return weight.number
-    held = documents
+    count = documents
     if weight.unit == "tokens":
-        held = tokens
-    if weight.number > (most or 1) * held:
-        what = f"{int(weight.number):,} {weight.unit} of {name}, which has {held:,}"
-        remedy = f"give {(most or 1) * held} or fewer"
-        if held:
-            remedy += f", or --max-epochs={-(-weight.number // held)}"
+        count = tokens
+    if weight.number > (most or 1) * count:
+        what = f"{int(weight.number):,} {weight.unit} of {name}, which has {count:,}"
+        remedy = f"give {(most or 1) * count} or fewer"
+        if count:
+            remedy += f", or --max-epochs={-(-weight.number // count)}"
         raise _bad_mixture(what, remedy)
-    return weight.number / held
+    return weight.number / count
 
 
 def epochs_of_shares(
@@ -232,14 +232,14 @@ def epochs_of_shares(
     >>> epochs_of_shares([Fraction(3, 4), Fraction(1, 4)], [900, 100], ["web", "wiki"], 800, 1, stop=True)
     [Fraction(7, 9), Fraction(1, 1)]
     """
-    limits = [most * held for held in tokens]
+    limits = [most * count for count in tokens]
     wanted = [share * budget for share in shares]
     if stop:
         wanted = _up_to(limits, shares, budget)
     for number, tokens_wanted in enumerate(wanted):
         if tokens_wanted > limits[number]:
             raise _too_few(number, shares, tokens, names, budget, most)
-    return [tokens_wanted / max(held, 1) for tokens_wanted, held in zip(wanted, tokens, strict=True)]
+    return [tokens_wanted / max(count, 1) for tokens_wanted, count in zip(wanted, tokens, strict=True)]
 
 
 def _up_to(limits: Sequence[int], shares: Sequence[Fraction], budget: int) -> list[Fraction]:
@@ -270,18 +270,18 @@ def _too_few(
 ) -> UsageError:
     """Return the error for a store that has too few tokens for its share; it says what there are enough for."""
     epochs, in_all = Fraction(0), 0  # the most epochs that a share takes of its store; tokens of all these stores
-    for name, share, held in zip(names, shares, tokens, strict=True):
+    for name, share, count in zip(names, shares, tokens, strict=True):
         if not share:
             continue
-        if not held:
+        if not count:
             return _bad_mixture(f"{name} has no tokens", "leave it out")
-        epochs = max(epochs, share * budget / held)
-        in_all += held
-    name, share, held = names[number], shares[number], tokens[number]
-    what = f"{_percent(share)} of {budget:,} tokens takes {float(share * budget / held):.6g} epochs of {name}"
+        epochs = max(epochs, share * budget / count)
+        in_all += count
+    name, share, count = names[number], shares[number], tokens[number]
+    what = f"{_percent(share)} of {budget:,} tokens takes {float(share * budget / count):.6g} epochs of {name}"
     ways = [f"--tokens={int(most * budget / epochs)} or fewer", f"--max-epochs={-(-epochs // 1)}"]
     if most * in_all >= budget:  # else the others can't give what it lacks
-        fits = int(Fraction(most * held, budget) * _MILLION)  # rounded down
+        fits = int(Fraction(most * count, budget) * _MILLION)  # rounded down
         ways.append(f"{_percent(Fraction(fits, _MILLION))} of {name} or less")
         ways.append("--stop=True, so that the others give what it lacks")
     remedy = f"give {', '.join(ways[:-1])}, or {ways[-1]}"

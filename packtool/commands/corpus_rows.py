@@ -29,7 +29,7 @@ from packtool.planning.plan import Plan, stages_of
 from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.report.dataset_report import counted_report, packed_sources
 from packtool.report.types import PackedReport
-from packtool.rows.stored_tokens import name_for
+from packtool.rows.stored_tokens import names_for
 from packtool.rows.unit_source import StoreSource
 from packtool.writing.shards import Shards, write_shards
 
@@ -46,6 +46,12 @@ class RowRecipe:
     order: Shuffle | None  # of atoms, which are shuffled when rows are written, or one that the plans have already
     kept: Sequence[KeptField]  # columns of the stores that travel with the rows
     most: int | None = None  # tokens of a document that are planned, its first; None for all
+
+    def shuffles(self, plans: Sequence[Plan]) -> Sequence[AtomShuffle | None]:
+        """Return the shuffle of each plan's atoms; None for rows that are written as they were planned."""
+        if self.order is None or self.order.method != "atom":
+            return [None] * len(plans)
+        return atom_shuffles(plans, seed=self.order.seed, epoch=self.order.epoch)
 
 
 def write_corpus(
@@ -66,9 +72,6 @@ def write_corpus(
     options, order, choice, index_only = recipe.options, recipe.order, chosen.choice, job.options.index_only
     lengths, pad_id, with_segments = corpus.lengths(), options["pad_id"], options["segments"]
     columns = columns_of(corpus, recipe.kept)  # before anything is written: a value may be refused
-    shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
-    if order is not None and order.method == "atom":
-        shuffles = atom_shuffles(plans, seed=order.seed, epoch=order.epoch)
     shards = Shards(
         lengths=lengths,
         shard_tokens=options["shard_tokens"],
@@ -79,7 +82,7 @@ def write_corpus(
     buckets, tallies = write_shards(
         output,
         [StoreSource(corpus, plan, pad_id) for plan in plans],
-        shuffles,
+        recipe.shuffles(plans),
         shards,
         job.budget,
         by_length=recipe.strategy.multi_bucket,
@@ -118,7 +121,7 @@ def write_corpus(
     report = counted_report(report, tallies)
     stores = None
     if index_only:
-        stores = [name_for(store, str(output.place)) for store in job.inputs]
+        stores = names_for(job.inputs, str(output.place))
     manifest = PackedManifest(
         strategy=recipe.strategy.name,
         options=options,

@@ -116,9 +116,8 @@ def _rejected(stores: Iterable[TokenStore]) -> list[str]:
 def _segments(dataset: PackedDataset, documents: Sequence[int]) -> list[FoundSegment]:
     out = []
     for bucket in dataset.buckets:
-        for first, (table, offsets) in zip(
-            bucket.shards.first_rows.tolist(), bucket.segments.checked_tables(), strict=False
-        ):
+        firsts = bucket.shards.first_rows.tolist()
+        for first, (table, offsets) in zip(firsts, bucket.segments.checked_tables(), strict=False):
             for at in np.flatnonzero(np.isin(table["document"], documents)).tolist():
                 row = first + int(np.searchsorted(offsets, at, side="right")) - 1
                 document, start, length, repeated = map(int, table[at].tolist())

@@ -21,15 +21,14 @@ from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job
 from packtool.commands.pack_recipe import PackRecipe
 from packtool.commands.places import warn_of_scatter
 from packtool.commands.planned_size import planned_size
-from packtool.commands.stores_to_pack import require_stores
+from packtool.commands.stores_to_pack import known_dataset, require_stores
 from packtool.formats.known import KnownDataset, Lookup, known
-from packtool.formats.schema import PackedManifest
 from packtool.formats.token_store import Corpus
 from packtool.options.names import FIRST
 from packtool.options.pack import PackArguments
 from packtool.options.signature import takes
 from packtool.outputs.output import Output
-from packtool.places.typed import place_of, places_of
+from packtool.places.typed import places_of
 from packtool.planning.arrays import Arrays
 from packtool.planning.packing.untrained import text_beyond
 from packtool.planning.plan import Plan
@@ -57,7 +56,7 @@ def pack(options: PackArguments) -> DatasetResult:
     recipe.warn_of_order()
     with dataset_job("pack", recipe.options, options.stores) as job, temporary_directory() as work:
         corpus = Corpus(job.inputs)
-        asked = require_stores(recipe, [store.known for store in corpus.stores], known)
+        asked = require_stores(recipe, corpus.known, known)
         _warn_of_empty(corpus)
         rows = recipe.row_recipe(corpus.tokenizer)
         with job.budget.arrays_for(corpus.documents, work) as arrays:
@@ -81,14 +80,7 @@ def makes(options: PackArguments, look: Lookup) -> KnownDataset:
     """Check what is needed of the stores; return what is known of the dataset that is made of them."""
     recipe, stores = check(options), list(map(look, places_of(options.stores)))
     asked = require_stores(recipe, stores, look)
-    return KnownDataset(
-        place=place_of(options.output),
-        kind=PackedManifest,
-        tokenizer=stores[0].tokenizer,
-        columns=[field.name for field in recipe.kept],
-        masked=any(store.masked for store in stores),
-        rows=recipe.known_rows(asked),
-    )
+    return known_dataset(recipe, stores, asked)
 
 
 def _warn_of_empty(corpus: Corpus) -> None:
@@ -118,7 +110,7 @@ def _choose(job: DatasetJob, recipe: PackRecipe, asked: Asked, corpus: Corpus, a
 
 
 def _plan(
-    job: DatasetJob, recipe: PackRecipe, corpus: Corpus, chosen: Chosen, scratch: Path
+    job: DatasetJob, recipe: PackRecipe, rows: RowRecipe, corpus: Corpus, chosen: Chosen, scratch: Path
 ) -> AbstractContextManager[list[Plan]]:
     """Restrict the corpus to the chosen documents, and plan these in their order, for the block that runs.
 
@@ -138,7 +130,7 @@ def _plan(
         options.epoch,
         order,
         cut=options.too_long in ("cut", FIRST),
-        most=recipe.most,
+        most=rows.most,
     )
 
 
@@ -156,7 +148,7 @@ def _preview(
         )
         return DatasetResult.previewed(output, job.options, amounts, unknown=unknown, left_out=left_out)
     scratch.mkdir()  # the output of a dry run has no scratch directory
-    with _plan(job, recipe, corpus, chosen, scratch) as plans:
+    with _plan(job, recipe, rows, corpus, chosen, scratch) as plans:
         if rows.most is not None:
             beyond = text_beyond(corpus.lengths(), rows.most)
             after = f"{plural(beyond, 'token')} after the first {rows.most:,} of long documents"
@@ -170,7 +162,7 @@ def _write(
     job: DatasetJob, output: Output, recipe: PackRecipe, rows: RowRecipe, corpus: Corpus, chosen: Chosen
 ) -> DatasetResult:
     """Plan the chosen documents, and write their rows."""
-    with _plan(job, recipe, corpus, chosen, output.scratch) as plans:
+    with _plan(job, recipe, rows, corpus, chosen, output.scratch) as plans:
         seconds = job.clock.seconds()
         log.info("%s: %d documents planned in %.1f s", recipe.strategy.name, corpus.documents, seconds["wall"])
         if job.budget.in_order and not recipe.options.index_only:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from packtool.choosing.asked import Asked
 from packtool.commands.corpus_rows import RowRecipe
 from packtool.errors import UsageError
-from packtool.formats.known import KnownRows
-from packtool.formats.schema import Options, Shuffle, TokenizerInfo
+from packtool.formats.schema import Shuffle, TokenizerInfo
 from packtool.options.kinds import KeptField, parse_kept
 from packtool.options.names import FIRST, any_of
 from packtool.options.order import OrderKey, order_keys
@@ -26,7 +25,7 @@ from packtool.warnings import warn
 class PackRecipe:
     """How documents become rows."""
 
-    options: PackArguments  # options as the user gave them
+    options: PackArguments  # options, written in one way
     strategy: Strategy  # plans the rows
     asked: Asked  # documents that are packed, as far as that is known without the stores
     shuffle: Shuffle | None  # shuffle of the atoms, as the manifest records it; None for the order of the plan
@@ -51,45 +50,6 @@ class PackRecipe:
         ordered_by = order_keys(options.order_by or ())
         return cls(options, strategy, asked, shuffle, parse_kept(options.keep), ordered_by)
 
-    def known_rows(self, asked: Asked) -> KnownRows:
-        """Return what is known of the rows before documents are read.
-
-        Args:
-            asked: which of them, settled.
-        """
-        options, atom_size = self.options, None
-        shuffled: str | None = None
-        if self.shuffle is not None:
-            shuffled = self.shuffle.method
-        lengths: list[int] | None = None
-        filled: list[int] | None = None
-        if "sequence_length" not in self.strategy.accepts:
-            lengths = list(options.buckets)
-        elif not self.strategy.powers:
-            lengths = filled = [options.row_length]
-            atom_size = options.atom
-        holdout: Options | None = None
-        if asked.holdout is not None:
-            holdout = asked.recorded()
-        return KnownRows(
-            strategy=self.strategy.name,
-            lengths=lengths,
-            filled=filled,
-            atom_size=atom_size,
-            multiple=options.multiple,
-            shuffled=shuffled,
-            holdout=holdout,
-            segments=options.segments,
-            index_only=options.index_only,
-        )
-
-    @property
-    def most(self) -> int | None:
-        """Tokens of a document that are planned, its first; None for all."""
-        if self.options.too_long == FIRST:
-            return self.options.longest_row
-        return None
-
     def row_recipe(self, tokenizer: TokenizerInfo) -> RowRecipe:
         """Return what is recorded, with the options in full: a manifest leaves no default to guess.
 
@@ -113,15 +73,17 @@ class PackRecipe:
         if not strategy.windowed:
             found.pop("window_tokens", None)
         found = {name.replace("pad_token", "pad_id"): value for name, value in found.items()}
+        most: int | None = None
         if options.too_long == FIRST:
             found["too_long"] = FIRST
+            most = options.longest_row
         if options.epoch:
             found["epoch"] = options.epoch
         # A shuffle records its own seed. For unshuffled rows, record the seed for later epochs.
         drawn = draws(strategy, mixed=mixed, reordered=options.epoch > 0)
         if drawn or (not options.shuffle and options.seed != DEFAULT_SEED):
             found["seed"] = options.seed
-        return RowRecipe(strategy=strategy, options=found, order=self.shuffle, kept=self.kept, most=self.most)
+        return RowRecipe(strategy=strategy, options=found, order=self.shuffle, kept=self.kept, most=most)
 
     def warn_of_order(self) -> None:
         """Warn where an order of documents has no effect on which of them share rows."""

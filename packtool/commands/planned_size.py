@@ -10,7 +10,7 @@ from packtool.formats.schema import Options
 from packtool.formats.token_store import Corpus
 from packtool.places.npy import HEADER_BYTES
 from packtool.planning.plan import Plan
-from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
+from packtool.planning.shuffling.atom import AtomShuffle
 from packtool.rows.layout import BATCH_TOKENS, Layout
 from packtool.writing.shards import rows_per_shard
 
@@ -25,12 +25,9 @@ def planned_size(corpus: Corpus, plans: Sequence[Plan], recipe: RowRecipe, *, in
     Returns:
         rows, tokens and bytes; these but for the manifest, the report, and the names of categories.
     """
-    shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
-    if recipe.order is not None:
-        shuffles = atom_shuffles(plans, seed=recipe.order.seed, epoch=recipe.order.epoch)
     rows = tokens = 0
     size = sum(entry.bytes for entry in corpus.stores[0].manifest.tokenizer_files)
-    for plan, shuffle in zip(plans, shuffles, strict=True):
+    for plan, shuffle in zip(plans, recipe.shuffles(plans), strict=True):
         rows += plan.rows
         tokens += plan.rows * plan.sequence_length
         size += _bucket_bytes(corpus, plan, shuffle, recipe.options, index_only=index_only)
@@ -62,7 +59,8 @@ def _bucket_bytes(
         tokens = (last - first) * plan.sequence_length
         if not index_only:
             size += _array_bytes(tokens, corpus.dtype.itemsize)
-            size += corpus.has_loss * _array_bytes(tokens, LOSS.itemsize)
+            if corpus.has_loss:
+                size += _array_bytes(tokens, LOSS.itemsize)
         if options["segments"]:
             size += _array_bytes(_count_segments(layout, first, last), SEGMENT.itemsize)
             size += _array_bytes(last - first + 1, OFFSET.itemsize)

@@ -179,12 +179,9 @@ def _located(stage: PipelineStage) -> Iterator[None]:
 def _options(stage: PipelineStage) -> Any:
     """Return the arguments of a stage as its command takes them."""
     if any(map(is_once, stage.inputs)):
-        raise UsageError(
-            "stdin-no-resume",
-            "standard input and pipes can't be read twice, so a run could not be resumed",
-            remedy="write it to a file first, or use packtool tokenize -",
-            where=stage.table.place(INPUT),
-        )
+        what = "standard input and pipes can't be read twice, so a run could not be resumed"
+        remedy = "write it to a file first, or use packtool tokenize -"
+        raise UsageError("stdin-no-resume", what, remedy=remedy, where=stage.table.place(INPUT))
     for name, declaration in declared(arguments_of(stage.name)).items():
         if declaration.required and declaration.missing and name not in stage.options:
             what, where = f"{stage.name} needs the option {name}", stage.table.place()
@@ -283,12 +280,9 @@ def _output(table: StageTable, alone: bool, root: Location) -> Location | None:
     if table.stage not in DEFAULT_OUTPUT:
         return None
     if "output" not in table.values and not alone:
-        raise UsageError(
-            "missing-option",
-            f"one of several [[{table.stage}]] tables without an output of its own",
-            remedy='give each a name, such as output = "concat-2048"',
-            where=table.place(),
-        )
+        what = f"one of several [[{table.stage}]] tables without an output of its own"
+        remedy = 'give each a name, such as output = "concat-2048"'
+        raise UsageError("missing-option", what, remedy=remedy, where=table.place())
     return place_in(root, str(table.values.get("output", DEFAULT_OUTPUT[table.stage])))
 
 

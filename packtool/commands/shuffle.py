@@ -121,7 +121,7 @@ def _require_source(options: ShuffleArguments, method: Method, source: KnownData
         what = f"the partial shuffle cuts documents wherever a row ends, and {source.place} holds conversations"
         remedy = "pack them, as with `packtool pack STORE --strategy bfd`: the rows come out shuffled"
         raise UsageError("conversations-cut", what, remedy=remedy, where="--method")
-    require_columns([source], [field.name for field in parse_kept(options.keep)])
+    require_columns([source], parse_kept(options.keep))
 
 
 def _seed(given: int | None, manifest: Manifest) -> int:

@@ -63,8 +63,9 @@ def check(options: StatsArguments) -> list[Candidate]:
         return []
     given: dict[str, Any] = {}
     for name in declared(PackOptions):
-        if name not in ("sequence_length", "seed") and getattr(options, name, None) is not None:
-            given[name] = getattr(options, name)
+        value = getattr(options, name, None)
+        if value is not None and name not in ("sequence_length", "seed"):
+            given[name] = value
     lengths: Any = options.sequence_length or ()  # whole numbers, since they were parsed
     tried = candidates(options.compare, lengths, given)
     return [replace(candidate, options=replace(candidate.options, seed=options.seed)) for candidate in tried]
@@ -123,12 +124,9 @@ def _require_datasets(
     _require_one(datasets, str(others[0].place))
     check_input(options, "packed datasets")
     if options.compare is not None:
-        raise UsageError(
-            "not-a-store",
-            "a packed dataset, but strategies are compared on documents",
-            remedy="give the token store it was packed from, or leave --compare out",
-            where=str(others[0].place),
-        )
+        what = "a packed dataset, but strategies are compared on documents"
+        remedy = "give the token store it was packed from, or leave --compare out"
+        raise UsageError("not-a-store", what, remedy=remedy, where=str(others[0].place))
     return None
 
 
@@ -173,19 +171,17 @@ def _is_dataset(typed: Typed) -> bool:
         except UsageError:
             return False  # a pattern, or a store of text files alone
     place = Path(typed)
-    arrays = any(any(place.glob(pattern)) for pattern in ("*.npy", "bucket-*/*.npy"))
-    return arrays or (place / manifests.MANIFEST).exists() or (place / UNFINISHED).is_dir()
+    if any(place.glob("*.npy")) or any(place.glob("bucket-*/*.npy")):
+        return True
+    return (place / manifests.MANIFEST).exists() or (place / UNFINISHED).is_dir()
 
 
 def _require_one(paths: Sequence[object], where: str) -> None:
     """Refuse several paths. `where` stands in the message: the path that is not a token store, or the argument."""
     if len(paths) != 1:
-        raise UsageError(
-            "not-a-store",
-            "only token stores can be measured together",
-            remedy="give token stores alone, or one path",
-            where=where,
-        )
+        what = "only token stores can be measured together"
+        remedy = "give token stores alone, or one path"
+        raise UsageError("not-a-store", what, remedy=remedy, where=where)
 
 
 def _check_page(html: Path) -> None:

@@ -31,7 +31,7 @@ from packtool.planning.shuffling.atom import AtomShuffle
 from packtool.report.dataset_report import counted_report, packed_sources, read_report
 from packtool.report.types import PackedReport
 from packtool.rows.stored_plan import StoredPlan, stored_plans, stored_shuffles
-from packtool.rows.stored_tokens import name_for, store_places
+from packtool.rows.stored_tokens import names_for, store_places
 from packtool.rows.unit_source import PackedSource
 from packtool.support.version import __version__
 from packtool.writing.shards import Shards, write_shards
@@ -58,8 +58,7 @@ def write_rows(
         index_of = stores_of(dataset, job.stores)
         if not dataset.has_segments:
             raise no_segments(dataset.place)
-        for store in index_of:
-            name_for(store, str(job.options.output))  # raises what naming them in the manifest would
+        names_for(index_of, str(job.options.output))  # raises what naming them in the manifest would
     key = job.key(record)
     with job.open_output(key) as output:
         if output.preview:
@@ -127,7 +126,7 @@ def _write(
     report = _report(dataset, manifest, plans, tallies, mix, moved=order is not None)
     stores = None
     if index_of is not None:
-        stores = [name_for(store, str(output.place)) for store in index_of]
+        stores = names_for(index_of, str(output.place))
     manifest = msgspec.structs.replace(
         manifest,
         lengths=_array(output, LENGTHS, lengths),

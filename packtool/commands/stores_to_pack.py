@@ -1,4 +1,4 @@
-"""What `pack` needs of token stores, as far as it is known before their documents are read.
+"""What `pack` needs of token stores, and what is known of its dataset, before their documents are read.
 
 Of what `tokenize --part` divided it needs all parts, each once; else documents of a job that failed are lost.
 """
@@ -14,8 +14,9 @@ from packtool.choosing.whole_conversations import longest_conversation
 from packtool.commands.pack_recipe import PackRecipe, padding_id
 from packtool.commands.places import require_distinct
 from packtool.errors import UsageError
-from packtool.formats.known import KnownDataset, Lookup, require_alike, require_columns
-from packtool.formats.schema import StoreManifest, StorePart
+from packtool.formats.known import KnownDataset, KnownRows, Lookup, require_alike, require_columns
+from packtool.formats.schema import Options, PackedManifest, StoreManifest, StorePart
+from packtool.places.typed import place_of
 from packtool.rows.stored_tokens import name_for
 from packtool.support.sizes import plural
 
@@ -44,10 +45,55 @@ def require_stores(recipe: PackRecipe, stores: Sequence[KnownDataset], look: Loo
     for key in recipe.ordered_by:
         for store in stores:
             store.require_kept(key.field, "--order-by", "order by other fields")
-    require_columns(stores, [field.name for field in recipe.kept])
+    require_columns(stores, recipe.kept)
     if stores[0].tokenizer is not None:
         padding_id(options.pad_token, stores[0].tokenizer)
     return asked
+
+
+def known_dataset(recipe: PackRecipe, stores: Sequence[KnownDataset], asked: Asked) -> KnownDataset:
+    """Return what is known of the dataset that is packed from stores.
+
+    Args:
+        asked: which of their documents, settled.
+    """
+    return KnownDataset(
+        place=place_of(recipe.options.output),
+        kind=PackedManifest,
+        tokenizer=stores[0].tokenizer,
+        columns=[field.name for field in recipe.kept],
+        masked=any(store.masked for store in stores),
+        rows=_known_rows(recipe, asked),
+    )
+
+
+def _known_rows(recipe: PackRecipe, asked: Asked) -> KnownRows:
+    options, strategy = recipe.options, recipe.strategy
+    lengths: list[int] | None = None
+    filled: list[int] | None = None
+    atom_size: int | None = None
+    if "sequence_length" not in strategy.accepts:
+        lengths = list(options.buckets)
+    elif not strategy.powers:
+        lengths = filled = [options.row_length]
+        atom_size = options.atom
+    shuffled: str | None = None
+    if recipe.shuffle is not None:
+        shuffled = recipe.shuffle.method
+    holdout: Options | None = None
+    if asked.holdout is not None:
+        holdout = asked.recorded()
+    return KnownRows(
+        strategy=strategy.name,
+        lengths=lengths,
+        filled=filled,
+        atom_size=atom_size,
+        multiple=options.multiple,
+        shuffled=shuffled,
+        holdout=holdout,
+        segments=options.segments,
+        index_only=options.index_only,
+    )
 
 
 def _require_whole(stores: Sequence[KnownDataset]) -> None:

@@ -34,7 +34,7 @@ from packtool.options.kinds import KeptField
 from packtool.options.signature import takes
 from packtool.outputs.tokenizer_files import require_tokenizer
 from packtool.places.npy import FileEntry
-from packtool.places.place import Place
+from packtool.places.place import DATASET_AGAIN, Place
 from packtool.planning.arrays import blocks
 from packtool.planning.metrics.ledger import require_counted
 from packtool.planning.metrics.tally import Tally
@@ -47,8 +47,6 @@ from packtool.rows.stored_tokens import open_packed, store_places
 from packtool.support.progress import Progress
 from packtool.support.sizes import plural
 
-AGAIN = "make the dataset again, or copy it again"
-"""The remedy for any damage."""
 SEGMENTS = 1 << 23
 """Segments to hold at a time, about, when looking for overlaps: 400 MB."""
 _INPUTS: dict[type[Manifest], Input] = {
@@ -176,7 +174,7 @@ def _check_origins(store: TokenStore, entry: FileEntry) -> None:
     wrong = np.flatnonzero((origins["file"] >= len(store.manifest.inputs)) | (origins["record"] < 1))
     if wrong.size:
         what = f"document {int(wrong[0])} of the shard comes from no record of an input"
-        raise DataError("bad-origins", what, remedy=AGAIN, where=store.place.where(entry.name))
+        raise DataError("bad-origins", what, remedy=DATASET_AGAIN, where=store.place.where(entry.name))
 
 
 def _check_documents(
@@ -191,7 +189,7 @@ def _check_documents(
         wrong = np.flatnonzero(ids[places] != token)
         if wrong.size:
             what = f"document {first + int(wrong[0])} does not {name} ({token})"
-            raise DataError("missing-eos", what, remedy=AGAIN, where=where)
+            raise DataError("missing-eos", what, remedy=DATASET_AGAIN, where=where)
 
 
 def _check_ids(ids: npt.NDArray[Any], vocab_size: int, where: str) -> None:
@@ -200,7 +198,7 @@ def _check_ids(ids: npt.NDArray[Any], vocab_size: int, where: str) -> None:
         largest = int(flat[first : first + BATCH_TOKENS].max())
         if largest >= vocab_size:
             what = f"holds id {largest}, but the vocabulary ends at {vocab_size - 1}"
-            raise DataError("id-out-of-range", what, remedy=AGAIN, where=where)
+            raise DataError("id-out-of-range", what, remedy=DATASET_AGAIN, where=where)
 
 
 def _check_packed(dataset: PackedDataset, stores: Sequence[Place]) -> None:
@@ -237,26 +235,26 @@ def _check_columns(dataset: PackedDataset, corpus: Corpus | None) -> None:
             missing += int(np.count_nonzero(is_absent(values[first:last])))
         if missing != entry.missing:
             what = f"column {name} lacks {plural(missing, 'value')}, but the manifest says {entry.missing}"
-            raise DataError("bad-columns", what, remedy=AGAIN, where=where)
+            raise DataError("bad-columns", what, remedy=DATASET_AGAIN, where=where)
         if corpus is None:
             continue
         kept = kept_values(corpus, KeptField(name, number=entry.categories is None))
         if kept.categories != columns.categories(name):
             what = f"the names of column {name} are not those in the stores"
-            raise DataError("bad-columns", what, remedy=AGAIN, where=where)
+            raise DataError("bad-columns", what, remedy=DATASET_AGAIN, where=where)
         for first, last in blocks(len(values)):
             here, there = values[first:last], kept.values[first:last]
             wrong = np.flatnonzero((here != there) & ~(is_absent(here) & is_absent(there)))
             if wrong.size:
                 what = f"column {name} of document {first + int(wrong[0])} is not the value in its store"
-                raise DataError("bad-columns", what, remedy=AGAIN, where=where)
+                raise DataError("bad-columns", what, remedy=DATASET_AGAIN, where=where)
 
 
 def _check_trained_of_stores(dataset: PackedDataset, corpus: Corpus) -> None:
     trained, recorded = corpus.trained(), dataset.manifest.ledger.trained_stored
     if trained != recorded:
         what = f"{trained} tokens of each store train, but its ledger says {recorded}"
-        raise DataError("ledger-unbalanced", what, remedy=AGAIN, where=str(dataset.place))
+        raise DataError("ledger-unbalanced", what, remedy=DATASET_AGAIN, where=str(dataset.place))
 
 
 def _check_trained(dataset: PackedDataset) -> None:
@@ -267,7 +265,7 @@ def _check_trained(dataset: PackedDataset) -> None:
             trained += sum(count_trained(loss, str(bucket.shards.place)) for loss in bucket.loss.arrays)
     if dataset.manifest.has_loss and trained != dataset.manifest.ledger.trained:
         what = f"the rows hold {trained} trained, but the ledger says {dataset.manifest.ledger.trained}"
-        raise DataError("ledger-unbalanced", what, remedy=AGAIN, where=str(dataset.place))
+        raise DataError("ledger-unbalanced", what, remedy=DATASET_AGAIN, where=str(dataset.place))
 
 
 def _written_report(dataset: PackedDataset) -> PackedReport:
@@ -289,7 +287,7 @@ def _check_sources(dataset: PackedDataset, written: PackedReport) -> None:
 def _require_agreement(dataset: PackedDataset, name: str, agrees: bool) -> None:
     if not agrees:
         what, where = f"its {name} is not the manifest's", dataset.place.where(dataset.manifest.report.name)
-        raise DataError("damaged-report", what, remedy=AGAIN, where=where)
+        raise DataError("damaged-report", what, remedy=DATASET_AGAIN, where=where)
 
 
 def _corpus(dataset: PackedDataset, stores: Sequence[Place]) -> Corpus:
@@ -300,7 +298,7 @@ def _corpus(dataset: PackedDataset, stores: Sequence[Place]) -> Corpus:
         corpus.choose(chosen)
     if not np.array_equal(corpus.lengths(), dataset.lengths()):
         what = "lengths.npy does not hold the lengths of the documents in the stores"
-        raise DataError("wrong-count", what, remedy=AGAIN, where=str(dataset.place))
+        raise DataError("wrong-count", what, remedy=DATASET_AGAIN, where=str(dataset.place))
     return corpus
 
 
@@ -346,7 +344,7 @@ def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
                 what = "its mask of trained tokens differs from that of the store"
                 _require_none(gather_loss(rows) != loss, bucket, first, what)
     counted, where = list(tallies.values()), str(dataset.place)
-    require_counted(manifest.ledger, counted, has_loss=manifest.has_loss, remedy=AGAIN, where=where)
+    require_counted(manifest.ledger, counted, has_loss=manifest.has_loss, remedy=DATASET_AGAIN, where=where)
 
 
 def _check_tokens(
@@ -441,7 +439,7 @@ def _before(place: I64, begin: I64, end: I64, covered: I64) -> I64:
 def _placed(dataset: PackedDataset, starts: I64, place: int, what: str) -> DataError:
     document = int(np.searchsorted(starts, place, side="right")) - 1
     what = f"token {place - int(starts[document])} of document {document} {what}"
-    return DataError("placed-twice", what, remedy=AGAIN, where=str(dataset.place))
+    return DataError("placed-twice", what, remedy=DATASET_AGAIN, where=str(dataset.place))
 
 
 def _require_none(wrong: npt.NDArray[np.bool_], bucket: PackedBucket, first: int, what: str) -> None:
@@ -454,4 +452,4 @@ def _require_none(wrong: npt.NDArray[np.bool_], bucket: PackedBucket, first: int
 def _bad_row(bucket: PackedBucket, first: int, token: np.integer[Any], what: str) -> DataError:
     """Return the error for a row that holds something wrong at this token, counted from row `first`."""
     row = first + int(token) // bucket.sequence_length
-    return DataError("bad-segments", f"row {row}: {what}", remedy=AGAIN, where=str(bucket.shards.place))
+    return DataError("bad-segments", f"row {row}: {what}", remedy=DATASET_AGAIN, where=str(bucket.shards.place))

@@ -12,7 +12,7 @@ from packtool.formats import manifest as manifests
 from packtool.formats.made_by import describe_tokenizer, tokenizer_named
 from packtool.formats.schema import Manifest, PackedManifest, StoreManifest, StorePart, TokenizerInfo
 from packtool.options.check import suggest
-from packtool.options.kinds import shown
+from packtool.options.kinds import KeptField, shown
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 
@@ -194,7 +194,7 @@ def require_alike(stores: Sequence[KnownDataset]) -> None:
                 raise UsageError("stores-differ", what, remedy=remedy, where=str(store.place))
 
 
-def require_columns(stores: Sequence[KnownDataset], wanted: Sequence[str]) -> None:
+def require_columns(stores: Sequence[KnownDataset], wanted: Sequence[KeptField]) -> None:
     """Refuse columns that no token store keeps.
 
     Raises:
@@ -205,7 +205,8 @@ def require_columns(stores: Sequence[KnownDataset], wanted: Sequence[str]) -> No
         if store.columns is None:
             return
         there |= dict.fromkeys(store.columns)
-    for name in wanted:
+    for field in wanted:
+        name = field.name
         if name in there:
             continue
         if not there:

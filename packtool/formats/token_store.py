@@ -365,7 +365,8 @@ class Corpus:
 
     def __init__(self, places: Sequence[Typed]) -> None:
         self.stores = list(map(TokenStore, places))
-        require_alike([store.known for store in self.stores])
+        self.known = [store.known for store in self.stores]
+        require_alike(self.known)
         self.documents = sum(store.documents for store in self.stores)
         self.tokens = sum(store.tokens for store in self.stores)
         self.tokenizer = self.stores[0].manifest.tokenizer

@@ -155,6 +155,11 @@ def name_for(store: Place, dataset: str) -> str:
     return str(store)
 
 
+def names_for(stores: Sequence[Place], dataset: str) -> list[str]:
+    """Name each store in the manifest of a dataset, as `name_for` does."""
+    return [name_for(store, dataset) for store in stores]
+
+
 class StoredTokens:
     """Gathers the tokens of segments from token stores.
 
