@@ -119,12 +119,9 @@ class Cluster(Engine):
                 try:
                     client = Client(**where, timeout=CONNECT_TIMEOUT)
                 except (OSError, ValueError, TimeoutError, TypeError, RuntimeError) as error:  # the last two of TLS
-                    raise PacktoolError(
-                        "no-cluster",
-                        f"no scheduler answers there ({str(error).splitlines()[0][:120]})",
-                        remedy="check the address, that the scheduler is running, and for TLS the certificates",
-                        where=address,
-                    ) from None
+                    what = f"no scheduler answers there ({str(error).splitlines()[0][:120]})"
+                    remedy = "check the address, that the scheduler is running, and for TLS the certificates"
+                    raise PacktoolError("no-cluster", what, remedy=remedy, where=address) from None
                 # Its own block would have to end in the thread that began it.
                 self._stack.callback(client.close)
                 self._client = client, WorkerWatch(client, self._scheduler)

@@ -174,12 +174,9 @@ def from_table(table: npt.NDArray[Any], offsets: Ints) -> Segments:
 
 def no_segments(place: Place) -> UsageError:
     """Return the error for a dataset that was written without the segment table that is needed."""
-    return UsageError(
-        "no-segments",
-        "the dataset was written with --no-segments, so its document boundaries are not known",
-        remedy="pack again without --no-segments",
-        where=str(place),
-    )
+    what = "the dataset was written with --no-segments, so its document boundaries are not known"
+    remedy = "pack again without --no-segments"
+    return UsageError("no-segments", what, remedy=remedy, where=str(place))
 
 
 def require_rows(offsets: npt.NDArray[np.int64], segments: int, first_row: int, where: str) -> None:

@@ -287,12 +287,9 @@ def profile() -> dict[str, Any]:
         from boto3 import Session
         from obstore.auth.boto3 import Boto3CredentialProvider
     except ImportError:
-        raise UsageError(
-            "missing-extra",
-            "AWS profiles are read by the package boto3",
-            remedy=f"install it: {how_to_install('boto3')}; or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-            where="AWS_PROFILE" if named else "~/.aws",
-        ) from None
+        what = "AWS profiles are read by the package boto3"
+        remedy = f"install it: {how_to_install('boto3')}; or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        raise UsageError("missing-extra", what, remedy=remedy, where="AWS_PROFILE" if named else "~/.aws") from None
     session = Session(region_name=os.environ.get("AWS_REGION"))
     options: dict[str, Any] = {"endpoint": session.client("s3").meta.endpoint_url}
     if session.get_credentials() is not None:

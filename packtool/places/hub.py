@@ -49,19 +49,13 @@ def repository_files(repository: str, names: Sequence[str], revision: str | None
             unseen = isinstance(error, LocalEntryNotFoundError)  # not in its cache, and the hub could not be asked
             if not isinstance(error, EntryNotFoundError) or (unseen and not (offline and files)):
                 reason = (str(error).strip() or type(error).__name__).splitlines()[0].partition(". ")[0].rstrip(".")
-                raise DataError(
-                    "hub-unreachable",
-                    f"no such file, and it could not be downloaded from the hub ({reason})",
-                    remedy="check the id and the network, or download its tokenizer.json and give the file",
-                    where=repository,
-                ) from None
+                what = f"no such file, and it could not be downloaded from the hub ({reason})"
+                remedy = "check the id and the network, or download its tokenizer.json and give the file"
+                raise DataError("hub-unreachable", what, remedy=remedy, where=repository) from None
             if not files:
-                raise DataError(
-                    "missing-tokenizer",
-                    f"the repository has no {name}",
-                    remedy="convert its tokenizer to a tokenizer.json first",
-                    where=repository,
-                ) from None
+                what = f"the repository has no {name}"
+                remedy = "convert its tokenizer to a tokenizer.json first"
+                raise DataError("missing-tokenizer", what, remedy=remedy, where=repository) from None
     return files
 
 

@@ -227,12 +227,9 @@ def open_inside(directory: Path, name: str) -> int:
         handle = os.open(os.path.realpath(path), READING)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise DataError(
-            "not-a-regular-file",
-            "not a regular file, but a directory, pipe, socket or device",
-            remedy="remove it, and make or copy the dataset again",
-            where=str(path),
-        )
+        what = "not a regular file, but a directory, pipe, socket or device"
+        remedy = "remove it, and make or copy the dataset again"
+        raise DataError("not-a-regular-file", what, remedy=remedy, where=str(path))
     return handle
 
 
@@ -240,12 +237,9 @@ def require_inside(directory: Path, path: Path) -> None:
     """Raise a DataError where a path leads out of a directory."""
     target = os.path.realpath(path)  # unlike Path.resolve, it does not raise for a link to itself
     if not Path(target).is_relative_to(os.path.realpath(directory)):
-        raise DataError(
-            "link-leaves-dataset",
-            f"a symbolic link that leads out of the dataset, to {target}",
-            remedy="if you trust it, copy what it points to into its place",
-            where=str(path),
-        )
+        what = f"a symbolic link that leads out of the dataset, to {target}"
+        remedy = "if you trust it, copy what it points to into its place"
+        raise DataError("link-leaves-dataset", what, remedy=remedy, where=str(path))
 
 
 def create_file(path: Path) -> int:

@@ -212,19 +212,13 @@ class StorePlace(Place):
         try:
             return request(_bucket(self._scheme, self._name, self._settings))
         except DeniedError as error:
-            raise DataError(
-                "store-denied",
-                f"the store refuses access ({error})",
-                remedy="check the credentials in the environment or the AWS files, and what they may do",
-                where=self.where(name),
-            ) from None
+            what = f"the store refuses access ({error})"
+            remedy = "check the credentials in the environment or the AWS files, and what they may do"
+            raise DataError("store-denied", what, remedy=remedy, where=self.where(name)) from None
         except FailedError as error:
-            raise DataError(
-                "store-unreachable",
-                f"the store failed ({error})",
-                remedy="check the URL, the endpoint and the network, then run the command again",
-                where=self.where(name),
-            ) from None
+            what = f"the store failed ({error})"
+            remedy = "check the URL, the endpoint and the network, then run the command again"
+            raise DataError("store-unreachable", what, remedy=remedy, where=self.where(name)) from None
 
 
 class RangedArray:
@@ -335,12 +329,9 @@ def _bucket(scheme: str, name: str, settings: frozenset[tuple[str, str]]) -> Obj
         if scheme not in KNOWN:
             raise _unknown(scheme, name) from None
         text = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
-        raise DataError(
-            "no-such-store",
-            f"can't open this object store ({text})",
-            remedy="check the URL, the credentials and the network",
-            where=f"{scheme}://{name}",
-        ) from None
+        what = f"can't open this object store ({text})"
+        remedy = "check the URL, the credentials and the network"
+        raise DataError("no-such-store", what, remedy=remedy, where=f"{scheme}://{name}") from None
 
 
 def _unknown(scheme: str, name: str) -> DataError:

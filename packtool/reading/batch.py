@@ -269,12 +269,9 @@ def _require(labels: str, fields: Collection[str], columns: Collection[str], *, 
         remedy = "give 'next', or 'same' for a model that shifts them itself"
         raise UsageError("bad-option", f"{labels!r} is not a kind of labels", remedy=remedy, where="labels")
     if extra_token and labels == "same":
-        raise UsageError(
-            "bad-option",
-            "a model that shifts labels itself reads whole rows, so there is no extra token",
-            remedy="give labels='next', or extra_token=False",
-            where="extra_token",
-        )
+        what = "a model that shifts labels itself reads whole rows, so there is no extra token"
+        remedy = "give labels='next', or extra_token=False"
+        raise UsageError("bad-option", what, remedy=remedy, where="extra_token")
     if (extra_token or trim) and not PADDED.isdisjoint(fields):
         what = "rows without their last tokens are no multiples, so documents can't be split"
         where = "extra_token" if extra_token else "trim"

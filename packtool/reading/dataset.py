@@ -434,12 +434,9 @@ class BucketDataset(_OpenedDataset):
 
     def _table(self) -> npt.NDArray[Any]:
         if self.batches is None:
-            raise UsageError(
-                "no-batches",
-                "the dataset has no batches",
-                remedy="make them with `packtool shuffle --method bucket`, or read dataset.epoch(batch_tokens=N)",
-                where=str(self.recipe.place),
-            )
+            what = "the dataset has no batches"
+            remedy = "make them with `packtool shuffle --method bucket`, or read dataset.epoch(batch_tokens=N)"
+            raise UsageError("no-batches", what, remedy=remedy, where=str(self.recipe.place))
         return self.batches
 
 
@@ -462,10 +459,7 @@ def open_recipe(recipe: Recipe) -> Dataset | BucketDataset:
         dtype = np.dtype(recipe.dtype)
         largest = max(opened.manifest.tokenizer.vocab_size - 1, opened.manifest.pad_id)
         if not np.issubdtype(dtype, np.integer) or np.iinfo(dtype).max < largest:
-            raise UsageError(
-                "bad-option",
-                f"{dtype} does not hold token ids up to {largest}",
-                remedy="give int64, or leave it out for the type they are stored in",
-                where="dtype",
-            )
+            what = f"{dtype} does not hold token ids up to {largest}"
+            remedy = "give int64, or leave it out for the type they are stored in"
+            raise UsageError("bad-option", what, remedy=remedy, where="dtype")
     return Dataset(recipe, opened) if single(opened.manifest) else BucketDataset(recipe, opened)

@@ -233,12 +233,9 @@ def _repacked_rows(dataset: PackedDataset, recipe: Recipe, epoch: Epoch) -> Open
     """Pack rows again for an epoch, in its order."""
     manifest = dataset.manifest
     if not manifest.index_only:
-        raise UsageError(
-            "not-indexed",
-            "its rows are written with their tokens, so they can't be packed anew",
-            remedy="drop the tokens with `packtool materialize --index-only`, or pack with `packtool pack --epoch`",
-            where=str(dataset.place),
-        )
+        what = "its rows are written with their tokens, so they can't be packed anew"
+        remedy = "drop the tokens with `packtool materialize --index-only`, or pack with `packtool pack --epoch`"
+        raise UsageError("not-indexed", what, remedy=remedy, where=str(dataset.place))
     plans = repacked_plans(dataset, seed=epoch.seed, epoch=epoch.number)
     shuffles = atom_shuffles(plans, seed=epoch.seed, epoch=epoch.number)
     table = _batches(manifest, [(plan.sequence_length, plan.rows) for plan in plans], epoch)
@@ -252,7 +249,8 @@ def _reordered_rows(
     shuffles: Sequence[AtomShuffle],
     table: npt.NDArray[Any] | None,
 ) -> OpenedRows:
-    pad_id, rows = dataset.manifest.pad_id, list[Rows]()
+    rows: list[Rows] = []
+    pad_id = dataset.manifest.pad_id
     for bucket, plan, shuffle in zip(dataset.buckets, plans, shuffles, strict=True):
         rows.append(ReorderedRows(bucket, plan, shared_order(shuffle, recipe.orders), pad_id, recipe.dtype))
     return OpenedRows(dataset.manifest, rows, table)
@@ -270,12 +268,9 @@ def _batches(manifest: PackedManifest, sizes: Sequence[tuple[int, int]], epoch: 
         return None
     options = epoch.options
     if options.batch_tokens is None:
-        raise UsageError(
-            "missing-option",
-            "rows of several lengths need batches of one length each",
-            remedy="give batch_tokens, a multiple of every row length",
-            where="batch_tokens",
-        )
+        what = "rows of several lengths need batches of one length each"
+        remedy = "give batch_tokens, a multiple of every row length"
+        raise UsageError("missing-option", what, remedy=remedy, where="batch_tokens")
     keep_rest = not options.drop_rest
     table = batches(sizes, options.batch_tokens, keep_rest=keep_rest, seed=epoch.seed, epoch=epoch.number)
     if options.blend is None or not len(table):

@@ -31,7 +31,7 @@ from packtool.report.types import (
     Trial,
     Verdict,
 )
-from packtool.report.verdict import Judgement, by_length, judge, led
+from packtool.report.verdict import Judgement, by_length, judge, with_leads
 from packtool.support.sizes import plural
 
 _TILES = (*("padding_ratio", "cut_fitting_ratio", "dropped_ratio", "repeated_ratio", "mean_context"), "steps_per_epoch")
@@ -321,7 +321,7 @@ def _verdict_section(verdicts: Sequence[Verdict]) -> str:
     for verdict in verdicts:
         title = f"{name_of(verdict.sequence_length)}: <b>{escape(verdict.choice.strategy)}</b>"
         choices = _choice("", verdict.choice)
-        for lead, other in led(verdict.alternatives):
+        for lead, other in with_leads(verdict.alternatives):
             choices += _choice(f"<b>{lead} {escape(other.strategy)}</b>, ", other)
         items.append(f"<div class='verdict'><p class='choice'>{title}</p>{choices}</div>")
     return f"<h2>Verdict</h2>{''.join(items)}"

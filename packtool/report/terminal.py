@@ -33,7 +33,7 @@ from packtool.report.types import (
     StoreReport,
     Verdict,
 )
-from packtool.report.verdict import judge, led
+from packtool.report.verdict import judge, with_leads
 from packtool.support.decoding import from_plain
 from packtool.support.sizes import plural, show_bytes
 
@@ -220,7 +220,7 @@ def _print_verdict(verdict: Verdict, console: Console, *, full: bool = False) ->
     title = f"Verdict for {tables.name_of(verdict.sequence_length).lower()}: "
     console.print(Text.assemble((title, "bold"), (verdict.choice.strategy, "bold green")))
     _print_choice(verdict.choice, console, full=full)
-    for lead, other in led(verdict.alternatives):
+    for lead, other in with_leads(verdict.alternatives):
         _print_choice(other, console, lead=f"{lead} {other.strategy}, ", full=full)
         if not full:
             return

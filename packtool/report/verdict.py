@@ -86,7 +86,7 @@ def by_length(trials: Sequence[Trial]) -> dict[int | None, list[Trial]]:
     return groups
 
 
-def led(alternatives: Sequence[ChosenStrategy]) -> Iterator[tuple[str, ChosenStrategy]]:
+def with_leads(alternatives: Sequence[ChosenStrategy]) -> Iterator[tuple[str, ChosenStrategy]]:
     """Yield alternatives with the words that lead to each: the first is the runner-up."""
     lead = "Runner-up:"
     for other in alternatives:

@@ -96,12 +96,9 @@ def read(files: Sequence[ScratchFile], whole: Atoms) -> None:
                     hashed.update(target)
                 first = last
         if hashed.hexdigest() != scratch.xxh3_128:
-            raise DataError(
-                "damaged-scratch",
-                "an unfinished file is gone, or has changed since it was written, as after a power failure",
-                remedy="start again with --overwrite=True",
-                where=scratch.place.where(scratch.name),
-            )
+            what = "an unfinished file is gone, or has changed since it was written, as after a power failure"
+            remedy = "start again with --overwrite=True"
+            raise DataError("damaged-scratch", what, remedy=remedy, where=scratch.place.where(scratch.name))
 
 
 def _opened(files: Sequence[ScratchFile]) -> Iterator[io.BufferedReader | io.BytesIO]:

@@ -152,9 +152,7 @@ def require_fit(atom: int, row: int) -> None:
         raise UsageError("bad-atom-size", what, remedy=remedy, where="--atom-size")
 
 
-def plan(
-    name: str, lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY, ends: Sequence[int] = ()
-) -> list[Plan]:
+def plan(name: str, lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> list[Plan]:
     """Plan a corpus: one plan for each row length, ascending.
 
     Args:
@@ -162,7 +160,6 @@ def plan(
         lengths: tokens of each document with its EOS, at least 1.
         options: what the strategy takes.
         arrays: allocates arrays as long as the corpus.
-        ends: where a window has to end, if the strategy plans windows.
 
     Raises:
         UsageError: the name or an option is invalid.
@@ -174,4 +171,4 @@ def plan(
     """
     chosen = strategy(name)
     check(chosen, options)
-    return plan_corpus(chosen, lengths, options.normalized(), arrays, ends)
+    return plan_corpus(chosen, lengths, options.normalized(), arrays)

@@ -116,10 +116,12 @@ def _spells_messages(text: str) -> bool:
     if text.lstrip()[:1] != "[":  # as nearly all are
         return False
     turns = json_in(text)
+    if not isinstance(turns, list):
+        return False
     for turn in turns:
         if not isinstance(turn, Mapping) or not {"role", "content"} <= turn.keys() or str(turn["role"]) not in ROLES:
             return False
-    return isinstance(turns, list) and bool(turns)
+    return bool(turns)
 
 
 def past_of(history: Any, name: str) -> list[Any]:

@@ -193,12 +193,9 @@ class FileBytes(io.RawIOBase):
 
 def changed(file: CorpusFile, what: str) -> DataError:
     """Return the error for a file that is being written to."""
-    return DataError(
-        "input-changed",
-        f"changed while the command was at work: {what}",
-        remedy="run the command again once nothing writes to the input",
-        where=shown(file.location),
-    )
+    what = f"changed while the command was at work: {what}"
+    remedy = "run the command again once nothing writes to the input"
+    return DataError("input-changed", what, remedy=remedy, where=shown(file.location))
 
 
 def file_digest(file: CorpusFile) -> str:

@@ -72,7 +72,8 @@ def _names(fields: Fields) -> list[str]:
 
 def _columns(there: Sequence[str], fields: Fields) -> list[str]:
     """List the columns to read of these."""
-    return list(filter(_names(fields).__contains__, there)) + fields.told_by(there)
+    names = _names(fields)
+    return [name for name in there if name in names] + fields.told_by(there)
 
 
 def _narrowed(records: Any, fields: Fields) -> Iterable[Any]:

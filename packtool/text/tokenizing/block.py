@@ -323,9 +323,6 @@ def too_many(limit: int | Fraction, where: str, example: str) -> DataError:
         example: what is wrong with it.
     """
     allowed = f"{float(100 * limit):g}% of all records" if isinstance(limit, Fraction) else plural(limit, "record")
-    return DataError(
-        "too-many-errors",
-        f"more than {allowed} can't be used; {example}",
-        remedy="look at them with --on-error=quarantine and a higher --max-errors",
-        where=where,
-    )
+    what = f"more than {allowed} can't be used; {example}"
+    remedy = "look at them with --on-error=quarantine and a higher --max-errors"
+    return DataError("too-many-errors", what, remedy=remedy, where=where)

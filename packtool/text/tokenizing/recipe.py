@@ -98,5 +98,8 @@ class StoreRecipe(msgspec.Struct, frozen=True, kw_only=True):
 def _special_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
     """List the ids of the special tokens that texts may spell, ascending."""
     ids = tokenizer.info.added_tokens
-    numbers = set(map(ids.__getitem__, ids.keys() & set(tokenizer.special)))
+    numbers: set[int] = set()
+    for text in tokenizer.special:
+        if text in ids:
+            numbers.add(ids[text])
     return tuple(sorted(numbers - {tokenizer.alphabet.unknown}))
