@@ -14,7 +14,7 @@ from packtool.commands.dataset_job import DatasetJob, DatasetResult, with_docume
 from packtool.errors import DataError
 from packtool.formats import manifest as manifests
 from packtool.formats.names import LENGTHS, REPORT, categories_file, column_file
-from packtool.formats.schema import Choice, KeptColumn, Options, OtherFile, PackedManifest, Shuffle
+from packtool.formats.schema import Bucket, Choice, KeptColumn, Options, OtherFile, PackedManifest, Shuffle
 from packtool.formats.token_store import Corpus
 from packtool.options.kinds import KeptField
 from packtool.outputs.output import Output
@@ -69,53 +69,19 @@ def write_corpus(
         chosen: the documents of the corpus that are packed, and their order.
         facts: for `run.json`.
     """
-    options, order, choice, index_only = recipe.options, recipe.order, chosen.choice, job.options.index_only
-    lengths, pad_id, with_segments = corpus.lengths(), options["pad_id"], options["segments"]
+    options, choice, index_only = recipe.options, chosen.choice, job.options.index_only
+    lengths, with_segments = corpus.lengths(), options["segments"]
     columns = columns_of(corpus, recipe.kept)  # before anything is written: a value may be refused
-    shards = Shards(
-        lengths=lengths,
-        shard_tokens=options["shard_tokens"],
-        multiple=options.get("document_multiple", 1),
-        with_segments=with_segments,
-        with_tokens=not index_only,
-    )
-    buckets, tallies = write_shards(
-        output,
-        [StoreSource(corpus, plan, pad_id) for plan in plans],
-        recipe.shuffles(plans),
-        shards,
-        job.budget,
-        by_length=recipe.strategy.multi_bucket,
-        checked=job.checked(_files_read(corpus, tokens=not index_only)),
-        label=job.command,
-        quiet=job.options.quiet,
-    )
+    buckets, tallies = _write_rows(job, output, corpus, plans, recipe)
     ledger = _ledger(corpus, plans, tallies, choice)
-    mix = source_mix(output, buckets, corpus.store_documents, order)
+    mix = source_mix(output, buckets, corpus.store_documents, recipe.order)
     neighbours: Neighbours | None = None
     if chosen.order is not None and with_segments:
         neighbours = neighbours_in_rows(output, buckets, corpus, chosen.order)
-    beyond: int | msgspec.UnsetType = msgspec.UNSET
-    if recipe.most is not None:
-        beyond = text_beyond(lengths, recipe.most)
-    inputs = job.recorded.entries
-    report = PackedReport(
-        strategy=recipe.strategy.name,
-        options=msgspec.to_builtins(options),
-        shuffle=order,
-        batch_size=None,
-        ledger=ledger,
-        beyond=beyond,
-        lengths=None,
-        metrics=None,
-        buckets=[],
-        documents_per_row=[],
-        sliding=None,
-        stages=stages_of(plans) or None,
-        sources=packed_sources(inputs, corpus.store_documents, lengths, choice, trained=ledger.trained_stored),
+    report = msgspec.structs.replace(
+        _planned_report(job, corpus, plans, recipe, choice, ledger),
         source_mix=list(mix),
         neighbours=neighbours,
-        choice=None if choice is None else choice.options,
         rows_without_target=rows_without_target(tallies),
     )
     report = counted_report(report, tallies)
@@ -125,12 +91,12 @@ def write_corpus(
     manifest = PackedManifest(
         strategy=recipe.strategy.name,
         options=options,
-        shuffle=order,
-        inputs=inputs,
+        shuffle=recipe.order,
+        inputs=job.recorded.entries,
         store_documents=corpus.store_documents,
         tokenizer=corpus.tokenizer,
         dtype=corpus.dtype.str,
-        pad_id=pad_id,
+        pad_id=options["pad_id"],
         documents=corpus.documents,
         choice=with_documents(choice, corpus.chosen if with_segments else None, output),
         ledger=ledger,
@@ -154,6 +120,57 @@ def columns_of(corpus: Corpus, fields: Sequence[KeptField]) -> list[KeptValues]:
     for field in fields:
         columns.append(kept_values(corpus, field))
     return columns
+
+
+def _write_rows(
+    job: DatasetJob, output: Output, corpus: Corpus, plans: Sequence[Plan], recipe: RowRecipe
+) -> tuple[list[Bucket], list[Tally]]:
+    """Write the shards of each plan; return what they are, and what was counted in them."""
+    options, with_tokens = recipe.options, not job.options.index_only
+    shards = Shards(
+        lengths=corpus.lengths(),
+        shard_tokens=options["shard_tokens"],
+        multiple=options.get("document_multiple", 1),
+        with_segments=options["segments"],
+        with_tokens=with_tokens,
+    )
+    return write_shards(
+        output,
+        [StoreSource(corpus, plan, options["pad_id"]) for plan in plans],
+        recipe.shuffles(plans),
+        shards,
+        job.budget,
+        by_length=recipe.strategy.multi_bucket,
+        checked=job.checked(_files_read(corpus, tokens=with_tokens)),
+        label=job.command,
+        quiet=job.options.quiet,
+    )
+
+
+def _planned_report(
+    job: DatasetJob, corpus: Corpus, plans: Sequence[Plan], recipe: RowRecipe, choice: Choice | None, ledger: Ledger
+) -> PackedReport:
+    """Return a report without the figures of rows."""
+    inputs, lengths = job.recorded.entries, corpus.lengths()
+    beyond: int | msgspec.UnsetType = msgspec.UNSET
+    if recipe.most is not None:
+        beyond = text_beyond(lengths, recipe.most)
+    return PackedReport(
+        strategy=recipe.strategy.name,
+        options=msgspec.to_builtins(recipe.options),
+        shuffle=recipe.order,
+        batch_size=None,
+        ledger=ledger,
+        beyond=beyond,
+        lengths=None,
+        metrics=None,
+        buckets=[],
+        documents_per_row=[],
+        sliding=None,
+        stages=stages_of(plans) or None,
+        sources=packed_sources(inputs, corpus.store_documents, lengths, choice, trained=ledger.trained_stored),
+        choice=None if choice is None else choice.options,
+    )
 
 
 def _keep(output: Output, columns: Sequence[KeptValues]) -> list[KeptColumn]:
