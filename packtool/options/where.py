@@ -1,6 +1,6 @@
 """The expressions of `--where`: Python's own, of comparisons of a field with constants, joined by and, or and not.
 
-Only its text is looked at here, before a store is opened; packtool/commands/where.py finds the documents.
+Only its text is looked at here, before a store is opened; packtool/choosing/condition.py finds the documents.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import ast
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from packtool.errors import UsageError
 from packtool.options.kinds import Kind, shown
@@ -123,7 +123,7 @@ def parse_where(value: str) -> str:
 def comparisons_of(condition: Condition) -> list[Compared]:
     """List the comparisons of a condition."""
     if isinstance(condition, Joined):
-        return [compared for part in condition.parts for compared in comparisons_of(part)]
+        return list(chain.from_iterable(map(comparisons_of, condition.parts)))
     if isinstance(condition, Negated):
         return comparisons_of(condition.part)
     return [condition]
@@ -183,11 +183,10 @@ def _constants(node: ast.expr, text: str, *, several: bool) -> tuple[Constant, .
     try:
         value = ast.literal_eval(node)
     except ValueError:
+        what = f"{text} computes"
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
-            raise _bad_where(
-                f"{text} compares two fields", "compare a field with a constant, such as 3 or 'en'"
-            ) from None
-        raise _bad_where(f"{text} computes", "compare a field with a constant, such as 3 or 'en'") from None
+            what = f"{text} compares two fields"
+        raise _bad_where(what, "compare a field with a constant, such as 3 or 'en'") from None
     if several != isinstance(value, tuple | list | set):
         raise _bad_where(f"{text}: in goes with several values", "write them in parentheses, such as in ('en', 'de')")
     values: Sequence[object] = [value]

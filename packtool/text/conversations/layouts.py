@@ -57,9 +57,7 @@ class RecordLayout(msgspec.Struct, frozen=True, cache_hash=True):
     history: str = ""  # messages, or [question, answer] pairs, that come before; "" for the usual name
     tools: str = ""  # JSON schemas of tools, or "" for the usual name
     reasoning: str = ""  # the assistant's reasoning before the answer, or "" for the usual name
-    turn: tuple[
-        str, ...
-    ] = ()  # paths in a message to who speaks, and what, and whether it trains; none for the usual names
+    turn: tuple[str, ...] = ()  # paths in a message to who speaks, what, and whether it trains; () for the usual names
     text: str = ""  # the text of a record that is no conversation
 
     @property
