@@ -32,8 +32,11 @@ def describe_info(result: Info) -> list[str]:
     lines += [f"  {name:{width}}  {_fact(name, value)}" for name, value in result.facts.items()]
     lines += [f"  missing or of the wrong size: {name}" for name in result.missing]
     for part in result.parts:
-        size = part.facts.get("rows", part.facts.get("documents"))
-        amount = "" if size is None else f", {plural(size, 'row' if 'rows' in part.facts else 'document')}"
+        amount = ""
+        if "rows" in part.facts:
+            amount = f", {plural(part.facts['rows'], 'row')}"
+        elif "documents" in part.facts:
+            amount = f", {plural(part.facts['documents'], 'document')}"
         lines.append(f"  {Path(part.path).name:20}  {part.kind}, {part.state}{amount}")
     if result.next:
         lines += ["Next:", *(f"  {command}" for command in result.next)]

@@ -40,7 +40,10 @@ def blend_report(path: Typed, options: StatsArguments) -> BlendReport:
     if not isinstance(stream.order, BlendOrder):
         return _of_lengths(stream, blend, str(path))
     most = {name: source.max_epochs for name, source in blend.sources.items()}
-    rows = {name: 0 if source is None else source.items for name, source in stream.sources.items()}
+    rows = dict.fromkeys(stream.sources, 0)
+    for name, opened in stream.sources.items():
+        if opened is not None:
+            rows[name] = opened.items
     length = stream.source(0).lengths[0]
     return _report(str(path), stream.order.schedule, rows, most, length, "rows")
 

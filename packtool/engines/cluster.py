@@ -98,11 +98,9 @@ class Cluster(Engine):
                         options.on_advance(done)
                     yield number, result
             except KilledWorker as error:
-                raise PacktoolError(
-                    "worker-died",
-                    f"several workers died with the same task ({error.task}), most likely because memory ran out",
-                    remedy="give workers more memory; with --resume=True what is finished is kept",
-                ) from None
+                what = f"several workers died with the same task ({error.task}), most likely because memory ran out"
+                remedy = "give workers more memory; with --resume=True what is finished is kept"
+                raise PacktoolError("worker-died", what, remedy=remedy) from None
             except (CancelledError, FutureCancelledError):
                 raise lost("the scheduler is gone, or gave the tasks up", self._scheduler) from None
             except DataError as error:

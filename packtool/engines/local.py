@@ -208,11 +208,9 @@ def _serve(
 
 def _worker_died() -> PacktoolError:
     """Return the error for a process that was killed from outside."""
-    return PacktoolError(
-        "worker-died",
-        "a worker process ended abruptly, most likely killed because memory ran out",
-        remedy="try fewer --workers; with --resume=True what is finished is kept",
-    )
+    what = "a worker process ended abruptly, most likely killed because memory ran out"
+    remedy = "try fewer --workers; with --resume=True what is finished is kept"
+    return PacktoolError("worker-died", what, remedy=remedy)
 
 
 def _begins(pool: ProcessPoolExecutor, function: TaskFunction[Task, Result]) -> Callable[[Task], Future[Result]]:

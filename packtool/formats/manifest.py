@@ -194,9 +194,8 @@ def read(place: Typed) -> Manifest:
     if isinstance(manifest, PackedManifest):
         unbalanced = manifest.ledger.unbalanced(manifest.documents)
         if unbalanced:
-            raise DataError(
-                "ledger-unbalanced", unbalanced, remedy="do not use this dataset; make it again", where=where
-            )
+            remedy = "do not use this dataset; make it again"
+            raise DataError("ledger-unbalanced", unbalanced, remedy=remedy, where=where)
     return manifest
 
 

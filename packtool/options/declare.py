@@ -171,8 +171,11 @@ class Declared:
         if self.option.suggestions:
             return ()
         members = [self.type, *typing.get_args(self.type)]
-        literals = [member for member in members if typing.get_origin(member) is typing.Literal]
-        return tuple(str(value) for literal in literals for value in typing.get_args(literal))
+        values: list[str] = []
+        for member in members:
+            if typing.get_origin(member) is typing.Literal:
+                values += map(str, typing.get_args(member))
+        return tuple(values)
 
     @property
     def missing(self) -> str:

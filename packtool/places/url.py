@@ -65,11 +65,9 @@ Leave them out; they are read from the environment, or the files of the store's 
     signed = scheme not in SCHEMES and _QUERY.search(match["rest"]) is not None
     if plain and not signed and _HOST.fullmatch(host):
         return
-    raise UsageError(
-        "secret-in-url",
-        f"{scheme}://… holds credentials, which would appear in logs, messages and run.json",
-        remedy="leave them out; they are read from the environment, or the files of the store's client",
-    )
+    what = f"{scheme}://… holds credentials, which would appear in logs, messages and run.json"
+    remedy = "leave them out; they are read from the environment, or the files of the store's client"
+    raise UsageError("secret-in-url", what, remedy=remedy)
 
 
 def dataset_url(given: str) -> str:

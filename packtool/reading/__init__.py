@@ -107,9 +107,8 @@ def open(
     try:
         PLACES.parse(stores)
     except ValueError:
-        raise UsageError(
-            "bad-option", f"{shown(stores)} can't be used", remedy=f"give {PLACES.words}", where="stores"
-        ) from None
+        remedy = f"give {PLACES.words}"
+        raise UsageError("bad-option", f"{shown(stores)} can't be used", remedy=remedy, where="stores") from None
     blend = blend_of(path, "path")
     if blend is not None:
         if stores:

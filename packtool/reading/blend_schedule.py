@@ -118,9 +118,8 @@ def check_names(blend: Blend, names: Sequence[str], what: str) -> None:
     for stage in blend.stages:
         for name in stage.weights:
             if name not in names:
-                raise UsageError(
-                    "unknown-key", f"there is no {what} {name!r}", remedy=suggest(name, names), where=stage.places[name]
-                )
+                remedy = suggest(name, names)
+                raise UsageError("unknown-key", f"there is no {what} {name!r}", remedy=remedy, where=stage.places[name])
     for name in names:
         if blend.stages and not any(name in stage.weights for stage in blend.stages):
             raise UsageError(

@@ -84,10 +84,9 @@ def written(stream: Stream, samples: int) -> dict[str, str]:
     order = stream.order
     if isinstance(order, BlendOrder):
         state.past = _stretches(order, order.added, samples)
-        state.added = [
-            SavedStage(stage.first, {name: str(weight) for name, weight in stage.weights.items()}, stage.reached)
-            for stage in order.added
-        ]
+        for stage in order.added:
+            weights = {name: str(weight) for name, weight in stage.weights.items()}
+            state.added.append(SavedStage(stage.first, weights, stage.reached))
         if order.base is not None:
             state.base = SavedBase(order.base.sample, dict(order.base.rows))
     state.sum = _sum_of(state)
@@ -263,7 +262,10 @@ def _require_past(order: BlendOrder, added: Sequence[Stage], saved: LoaderState,
 def _stretches(order: BlendOrder, added: Sequence[Stage], samples: int) -> list[Stretch]:
     """Return the past of a schedule up to a sample."""
     past = order.scheduled(added).past(samples)
-    return [(first, last, {name: (a, b) for name, (a, b) in sorted(shares.items())}) for first, last, shares in past]
+    stretches: list[Stretch] = []
+    for first, last, shares in past:
+        stretches.append((first, last, {name: (start, end) for name, (start, end) in sorted(shares.items())}))
+    return stretches
 
 
 def _words(stretch: Stretch | None) -> str:

@@ -145,9 +145,8 @@ def name_for(store: Place, dataset: str) -> str:
             name.encode()
         except UnicodeEncodeError:
             what = "the name of its directory is not UTF-8, so the manifest of a dataset without tokens can't hold it"
-            raise UsageError(
-                "bad-name", what, remedy="rename it, or leave --index-only out", where=str(store)
-            ) from None
+            remedy = "rename it, or leave --index-only out"
+            raise UsageError("bad-name", what, remedy=remedy, where=str(store)) from None
         return name
     mine, theirs = urlsplit(dataset), urlsplit(str(store))
     if (mine.scheme, mine.netloc) == (theirs.scheme, theirs.netloc):

@@ -101,9 +101,8 @@ class ArrayFile(NamedTuple):
             there = os.fstat(file.fileno()).st_size
             if there < size:
                 what = f"has {there} bytes where {size} were written"
-                raise DataError(
-                    "damaged-scratch", what, remedy="start again with --overwrite=True", where=str(self.path)
-                )
+                remedy = "start again with --overwrite=True"
+                raise DataError("damaged-scratch", what, remedy=remedy, where=str(self.path))
             with naming(self.path):
                 whole = mapped(file.fileno(), size, writable=writable)
             data = MappedBytes((size,), np.uint8, buffer=whole.base)

@@ -82,9 +82,8 @@ def _text(path: Path) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise UsageError(
-            "bad-config", "not UTF-8 text", remedy="save the file as UTF-8", where=f"{path}:{line}"
-        ) from None
+        remedy = "save the file as UTF-8"
+        raise UsageError("bad-config", "not UTF-8 text", remedy=remedy, where=f"{path}:{line}") from None
     except FileNotFoundError:
         raise DataError("missing-input", "no such file", remedy="check the path", where=str(path)) from None
 

@@ -22,11 +22,9 @@ from packtool.support.installing import how_to_install
 try:
     import torch as _torch
 except ImportError:
-    raise UsageError(
-        "missing-extra",
-        "PyTorch is not installed",
-        remedy=f"install it as your machine needs it, or with {how_to_install('torch')}",
-    ) from None
+    what = "PyTorch is not installed"
+    remedy = f"install it as your machine needs it, or with {how_to_install('torch')}"
+    raise UsageError("missing-extra", what, remedy=remedy) from None
 
 from packtool.torch.apart import check_apart
 from packtool.torch.attention import block_mask, document_mask, varlen_attention

@@ -122,9 +122,8 @@ class Loader:
         **options: Any,
     ) -> None:
         if num_workers < 0:
-            raise UsageError(
-                "bad-option", f"{num_workers} is out of range", remedy="give 0 or more", where="num_workers"
-            )
+            remedy = "give 0 or more"
+            raise UsageError("bad-option", f"{num_workers} is out of range", remedy=remedy, where="num_workers")
         if "steps" in options:
             what, remedy = "a loader has epochs, not steps", "leave the loop after as many, or give epochs"
             raise UsageError("bad-option", what, remedy=remedy, where="steps")

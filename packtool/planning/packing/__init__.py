@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 
 from packtool.errors import UsageError

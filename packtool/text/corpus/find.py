@@ -218,9 +218,8 @@ def _check_names(options: TokenizeArguments) -> None:
     elif STDIN in once:
         stream = "standard input"
     if len(set(once)) < len(once):
-        raise UsageError(
-            "stdin-twice", f"{stream} is named twice", remedy="name it once", where=max(once, key=once.count)
-        )
+        remedy = "name it once"
+        raise UsageError("stdin-twice", f"{stream} is named twice", remedy=remedy, where=max(once, key=once.count))
     if once and options.resume:
         remedy = "write it to a file first, or give --overwrite=True"
         raise UsageError("stdin-no-resume", f"{stream} can't be resumed", remedy=remedy, where="--resume")

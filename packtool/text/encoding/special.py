@@ -68,7 +68,10 @@ def sentinels(vocab: Collection[str]) -> Sentinels | None:
     >>> sentinels({"<fim_prefix>", "<fim_middle>", "<fim_suffix>", "<fim_pad>"})
     Sentinels(texts=('<fim_prefix>', '<fim_suffix>', '<fim_middle>'), suffix_leads=False)
     """
-    return next((known for known in SENTINELS if all(text in vocab for text in known.texts)), None)
+    for model in SENTINELS:
+        if all(text in vocab for text in model.texts):
+            return model
+    return None
 
 
 def marked(spec: Mapping[str, Any]) -> set[str]:
