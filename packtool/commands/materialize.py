@@ -38,4 +38,4 @@ def materialize(options: MaterializeArguments) -> DatasetResult:
     """
     with dataset_job("materialize", options, options.source, options.store) as job:
         dataset = open_packed(job.inputs[0], job.stores)
-        return write_rows(job, dataset, dataset.manifest.shuffle, dataset.batches(), reorder=False)
+        return write_rows(job, dataset, None, dataset.batches())

@@ -15,7 +15,7 @@ from packtool.commands.document_origins import stores_of
 from packtool.formats import manifest as manifests
 from packtool.formats.names import BATCHES, LENGTHS, REPORT
 from packtool.formats.packed import PackedDataset
-from packtool.formats.schema import FORMAT_VERSION, KeptColumn, Options, PackedManifest, Shuffle
+from packtool.formats.schema import FORMAT_VERSION, Bucket, KeptColumn, Options, PackedManifest, Shuffle
 from packtool.formats.segment_table import no_segments
 from packtool.outputs.output import Output
 from packtool.outputs.tokenizer_files import copy_tokenizer
@@ -38,19 +38,13 @@ from packtool.writing.shards import Shards, write_shards
 
 
 def write_rows(
-    job: DatasetJob,
-    dataset: PackedDataset,
-    record: Shuffle | None,
-    table: npt.NDArray[Any] | None,
-    *,
-    reorder: bool = True,
+    job: DatasetJob, dataset: PackedDataset, order: Shuffle | None, table: npt.NDArray[Any] | None
 ) -> DatasetResult:
     """Write the rows of each bucket, and all that goes with them.
 
     Args:
-        record: the order of the rows.
+        order: the order that the rows are put into; None if they keep theirs.
         table: of batches.
-        reorder: put the rows into that order; else they are in it already.
     """
     base = dataset.manifest
     index_of = None  # where the tokens are that are not written
@@ -59,59 +53,37 @@ def write_rows(
         if not dataset.has_segments:
             raise no_segments(dataset.place)
         names_for(index_of, str(job.options.output))  # raises what naming them in the manifest would
-    key = job.key(record)
+    key = job.key(order or base.shuffle)
     with job.open_output(key) as output:
         if output.preview:
             known = {"rows": base.ledger.rows, "tokens": base.ledger.output}
             return DatasetResult.previewed(output, job.options, known)
         if output.finished:
             return job.kept(output)
-        return _write(job, output, dataset, record, table, index_of, reorder=reorder)
+        return _write(job, output, dataset, order, table, index_of)
 
 
 def _write(
     job: DatasetJob,
     output: Output,
     dataset: PackedDataset,
-    record: Shuffle | None,
+    order: Shuffle | None,
     table: npt.NDArray[Any] | None,
     index_of: Sequence[Place] | None,
-    *,
-    reorder: bool,
 ) -> DatasetResult:
     """Write the rows into a claimed output.
 
     Args:
-        record, table, reorder: as in `write_rows`.
+        order, table: as in `write_rows`.
         index_of: the stores that keep the tokens, for a dataset of an index only; None to write the tokens.
     """
     base = dataset.manifest
-    order = record if reorder else None
-    if order is None:
-        plans = stored_plans(dataset, None)
-        shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
-    else:
-        plans = stored_plans(dataset, order.atom_size)
-        shuffles = stored_shuffles(plans, base.shuffle, seed=order.seed, epoch=order.epoch)
+    record, atom_size = base.shuffle, None
+    if order is not None:
+        record, atom_size = order, order.atom_size
+    plans = stored_plans(dataset, atom_size)
     lengths = dataset.lengths() if dataset.has_segments else None
-    shards = Shards(
-        lengths=lengths,
-        shard_tokens=base.options["shard_tokens"],
-        multiple=base.multiple,
-        with_segments=lengths is not None,
-        with_tokens=index_of is None,
-    )
-    buckets, tallies = write_shards(
-        output,
-        [PackedSource(plan, base.pad_id) for plan in plans],
-        shuffles,
-        shards,
-        job.budget,
-        by_length=any(plan.bucket.shards.entry.directory for plan in plans),
-        checked=job.checked(_files_read(dataset, tokens=index_of is None)),
-        label=job.command,
-        quiet=job.options.quiet,
-    )
+    buckets, tallies = _write_shards(job, output, dataset, plans, order, with_tokens=index_of is None)
     if tallies:  # a shuffle moves tokens, and changes none of their accounts
         remedy, where = "run packtool verify on it, and make it again", str(dataset.place)
         require_counted(base.ledger, tallies, has_loss=_has_loss(tallies), remedy=remedy, where=where)
@@ -144,6 +116,40 @@ def _write(
     if table is not None:
         facts["batches"] = len(table)
     return job.finish(output, manifest, report, facts)
+
+
+def _write_shards(
+    job: DatasetJob,
+    output: Output,
+    dataset: PackedDataset,
+    plans: Sequence[StoredPlan],
+    order: Shuffle | None,
+    *,
+    with_tokens: bool,
+) -> tuple[list[Bucket], list[Tally]]:
+    """Write the shards of each plan's rows; return what they are, and what was counted in them."""
+    base = dataset.manifest
+    shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
+    if order is not None:
+        shuffles = stored_shuffles(plans, base.shuffle, seed=order.seed, epoch=order.epoch)
+    shards = Shards(
+        lengths=dataset.lengths() if dataset.has_segments else None,
+        shard_tokens=base.options["shard_tokens"],
+        multiple=base.multiple,
+        with_segments=dataset.has_segments,
+        with_tokens=with_tokens,
+    )
+    return write_shards(
+        output,
+        [PackedSource(plan, base.pad_id) for plan in plans],
+        shuffles,
+        shards,
+        job.budget,
+        by_length=any(plan.bucket.shards.entry.directory for plan in plans),
+        checked=job.checked(_files_read(dataset, tokens=with_tokens)),
+        label=job.command,
+        quiet=job.options.quiet,
+    )
 
 
 def _has_loss(tallies: Sequence[Tally]) -> bool:
