@@ -33,11 +33,7 @@ STEPS = 16
 
 
 def count_rows(
-    bucket: PackedBucket,
-    tally: Tally,
-    mixing: PairDistanceCounter,
-    engine: Engine,
-    advance: Callable[[int], object],
+    bucket: PackedBucket, tally: Tally, mixing: PairDistanceCounter, engine: Engine, advance: Callable[[int], object]
 ) -> None:
     """Add all rows to a tally and to a measure of how well they are mixed; both are new.
 
@@ -64,10 +60,7 @@ def count_rows(
 
 
 def source_mix(
-    output: Output,
-    buckets: Sequence[Bucket],
-    store_documents: Sequence[int],
-    shuffle: Shuffle | None,
+    output: Output, buckets: Sequence[Bucket], store_documents: Sequence[int], shuffle: Shuffle | None
 ) -> list[BatchShares]:
     """Measure each store's share of batches, for each row length; nothing for a single store, or without segments.
 

@@ -323,10 +323,7 @@ def _fill_targets(
 
 
 def _no_targets(
-    segments: Segments | None,
-    loss: npt.NDArray[Any] | None,
-    train_on_repeated: bool,
-    train_across_documents: bool,
+    segments: Segments | None, loss: npt.NDArray[Any] | None, train_on_repeated: bool, train_across_documents: bool
 ) -> list[I64]:
     """List the places of tokens that are no targets, in the rows laid end to end."""
     places: list[I64] = []
@@ -399,11 +396,7 @@ def _one_sequence(column: str) -> UsageError:
 
 
 def _attend(
-    batch: dict[str, Any],
-    shape: tuple[int, ...],
-    length: int,
-    segments: Segments | None,
-    fields: Collection[str],
+    batch: dict[str, Any], shape: tuple[int, ...], length: int, segments: Segments | None, fields: Collection[str]
 ) -> None:
     """Fill in the fields that tell attention where sequences begin.
 

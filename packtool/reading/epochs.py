@@ -51,14 +51,7 @@ class Source:
             order, ``computed``, ``repacked`` or ``stored``; its seed; for several lengths the options of batches.
     """
 
-    def __init__(
-        self,
-        dataset: Dataset | BucketDataset,
-        options: EpochOptions,
-        *,
-        cache: Path,
-        shuffle: bool,
-    ) -> None:
+    def __init__(self, dataset: Dataset | BucketDataset, options: EpochOptions, *, cache: Path, shuffle: bool) -> None:
         if options.repack and not shuffle:
             what, remedy = "an epoch that is packed anew has an order of its own", "leave one of the two out"
             raise UsageError("bad-option", what, remedy=remedy, where="repack")
