@@ -59,18 +59,18 @@ def weights_in(mix: Iterable[str], *, divided: bool) -> list[tuple[str, Weight]]
     >>> weights_in(["web=3", "wiki=1"], divided=True)[0]
     ('web', Weight(number=Fraction(3, 1), unit='weight'))
     """
-    found = [_weight(text, divided=divided) for text in mix]
-    units = {weight.unit for _, weight in found if weight.number}
+    weights = [_weight(text, divided=divided) for text in mix]
+    units = {weight.unit for _, weight in weights if weight.number}
     if len(units) > 1 and divided:
         raise _bad_mixture("some stores have a weight, and others a percentage", "write all of them in one way")
     if units == {"share"}:
-        total = sum((weight.number for _, weight in found), Fraction(0))
+        total = sum((weight.number for _, weight in weights), Fraction(0))
         if total != 1:
             what = f"the shares sum to {_percent(total)}"
             raise _bad_mixture(what, "let them sum to 100%, or give weights, such as web=3,wiki=1")
-    if found and not units and divided:
+    if weights and not units and divided:
         raise _bad_mixture("all weights are zero", "give a store a weight")
-    return found
+    return weights
 
 
 def _weight(text: str, *, divided: bool) -> tuple[str, Weight]:
@@ -134,16 +134,16 @@ def by_store(weights: Sequence[tuple[str, Weight]], names: StoreNames) -> list[t
     """
     if not weights:
         return [(name, ONCE) for name in names.shortest]
-    found: dict[int, Weight] = {}
+    by_number: dict[int, Weight] = {}
     for name, weight in weights:
         number = names.number(name, "--mix")
-        if number in found:
+        if number in by_number:
             raise _bad_mixture(f"{name} is named twice", "keep one of them")
-        found[number] = weight
+        by_number[number] = weight
     for number, name in enumerate(names.shortest):
-        if number not in found:
+        if number not in by_number:
             raise _bad_mixture(f"nothing is asked of {name}", "name every store, with 0 to leave it out")
-    return [(name, found[number]) for number, name in enumerate(names.shortest)]
+    return [(name, by_number[number]) for number, name in enumerate(names.shortest)]
 
 
 def shares_of(weights: Sequence[Fraction | int]) -> list[Fraction]:

@@ -65,33 +65,33 @@ class PackRecipe:
         options, strategy = self.options, self.strategy
         pad_id = padding_id(options.pad_token, tokenizer)
         mixed = mixes(strategy, options)
-        found = recorded(replace(options, pad_token=pad_id, mix_rows=mixed), strategy.name)
-        if "extra_capacity" in found:
-            found["extra_capacity"] = options.extra
+        record = recorded(replace(options, pad_token=pad_id, mix_rows=mixed), strategy.name)
+        if "extra_capacity" in record:
+            record["extra_capacity"] = options.extra
         if not mixed:
-            found.pop("mix_rows", None)
+            record.pop("mix_rows", None)
         if not strategy.windowed:
-            found.pop("window_tokens", None)
-        found = {name.replace("pad_token", "pad_id"): value for name, value in found.items()}
+            record.pop("window_tokens", None)
+        record = {name.replace("pad_token", "pad_id"): value for name, value in record.items()}
         most: int | None = None
         if options.too_long == FIRST:
-            found["too_long"] = FIRST
+            record["too_long"] = FIRST
             most = options.longest_row
         if options.epoch:
-            found["epoch"] = options.epoch
+            record["epoch"] = options.epoch
         # A shuffle records its own seed. For unshuffled rows, record the seed for later epochs.
         drawn = draws(strategy, mixed=mixed, reordered=options.epoch > 0)
         if drawn or (not options.shuffle and options.seed != DEFAULT_SEED):
-            found["seed"] = options.seed
-        return RowRecipe(strategy=strategy, options=found, order=self.shuffle, kept=self.kept, most=most)
+            record["seed"] = options.seed
+        return RowRecipe(strategy=strategy, options=record, order=self.shuffle, kept=self.kept, most=most)
 
     def warn_of_order(self) -> None:
         """Warn where an order of documents has no effect on which of them share rows."""
         if not self.ordered_by or self.strategy.neighbours:
             return
         what = f"{self.strategy.name} does not keep neighbours together, so that the order changes little"
-        near = tuple(name for name, each in STRATEGIES.items() if each.neighbours)
-        remedy = f"take {any_of(near)} to keep neighbours together, or leave it out"
+        keeping = tuple(name for name, each in STRATEGIES.items() if each.neighbours)
+        remedy = f"take {any_of(keeping)} to keep neighbours together, or leave it out"
         warn("order-without-effect", what, remedy=remedy, where="--order-by")
 
 
@@ -107,8 +107,8 @@ def padding_id(token: str | int | None, tokenizer: TokenizerInfo) -> int:
             return number
         remedy = f"give an id below {tokenizer.vocab_size}"
         raise UsageError("bad-option", f"{number} is out of range", remedy=remedy, where="--pad-token")
-    known = ", ".join(tokenizer.added_tokens) or "none"
-    what = f"{token!r} is not an added token of the tokenizer (it has: {known})"
+    names = ", ".join(tokenizer.added_tokens) or "none"
+    what = f"{token!r} is not an added token of the tokenizer (it has: {names})"
     raise UsageError("unknown-token", what, remedy="give one of them, or an id", where="--pad-token")
 
 

@@ -290,7 +290,7 @@ def _kind_of_arguments(arguments: Any) -> Hashable:
 
 
 def _kind_of(text: str) -> int:
-    """Return whether there is a text, blank or not, and whether reasoning may come before it."""
+    """Return the kind of a text: 0 none, 1 words, 2 reasoning alone, 3 words behind reasoning, 4 blanks."""
     if THINK[1] in text:
         return 3 if text.rpartition(THINK[1])[2].strip() else 2
     if text.isspace():
