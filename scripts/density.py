@@ -19,7 +19,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 PACKAGE = "packtool"
 PER_THOUSAND_LINES = {"conditional expressions": 9, "comprehensions": 19}
-IN_ALL = {"walruses": 18, "lines of code": 38125, "lines of signatures": 4185}
+IN_ALL = {"walruses": 18, "lines of code": 38145, "lines of signatures": 4195}
 """Lines are counted without docstrings, comments and blanks. A change that needs more raises the number, and says in
 its commit what the lines buy; one that takes some away lowers it."""
 _NODES: dict[str, type[ast.AST] | tuple[type[ast.AST], ...]] = {

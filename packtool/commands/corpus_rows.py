@@ -26,7 +26,7 @@ from packtool.planning.metrics.tally import Tally
 from packtool.planning.packing import Strategy
 from packtool.planning.packing.untrained import text_beyond
 from packtool.planning.plan import Plan, stages_of
-from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
+from packtool.planning.shuffling.atom import AtomShuffle
 from packtool.report.dataset_report import counted_report, packed_sources
 from packtool.report.types import PackedReport
 from packtool.rows.stored_tokens import names_for
@@ -43,15 +43,9 @@ class RowRecipe:
 
     strategy: Strategy
     options: Options  # in full
-    order: Shuffle | None  # of atoms, which are shuffled when rows are written, or one that the plans have already
+    order: Shuffle | None  # the order of the rows; None for that of the plans
     kept: Sequence[KeptField]  # columns of the stores that travel with the rows
     most: int | None = None  # tokens of a document that are planned, its first; None for all
-
-    def shuffles(self, plans: Sequence[Plan]) -> Sequence[AtomShuffle | None]:
-        """Return the shuffle of each plan's atoms; None for rows that are written as they were planned."""
-        if self.order is None or self.order.method != "atom":
-            return [None] * len(plans)
-        return atom_shuffles(plans, seed=self.order.seed, epoch=self.order.epoch)
 
 
 def write_corpus(
@@ -59,6 +53,7 @@ def write_corpus(
     output: Output,
     corpus: Corpus,
     plans: Sequence[Plan],
+    shuffles: Sequence[AtomShuffle | None],
     recipe: RowRecipe,
     chosen: Chosen,
     facts: Mapping[str, Any],
@@ -66,13 +61,14 @@ def write_corpus(
     """Write the rows of each plan; finish the dataset.
 
     Args:
+        shuffles: shuffle of each plan's atoms; None for rows that are written as they were planned.
         chosen: the documents of the corpus that are packed, and their order.
         facts: for `run.json`.
     """
     options, choice, index_only = recipe.options, chosen.choice, job.options.index_only
     lengths, with_segments = corpus.lengths(), options["segments"]
     columns = columns_of(corpus, recipe.kept)  # before anything is written: a value may be refused
-    buckets, tallies = _write_rows(job, output, corpus, plans, recipe)
+    buckets, tallies = _write_rows(job, output, corpus, plans, shuffles, recipe)
     ledger = _ledger(corpus, plans, tallies, choice)
     mix = source_mix(output, buckets, corpus.store_documents, recipe.order)
     neighbours: Neighbours | None = None
@@ -123,10 +119,16 @@ def columns_of(corpus: Corpus, fields: Sequence[KeptField]) -> list[KeptValues]:
 
 
 def _write_rows(
-    job: DatasetJob, output: Output, corpus: Corpus, plans: Sequence[Plan], recipe: RowRecipe
+    job: DatasetJob,
+    output: Output,
+    corpus: Corpus,
+    plans: Sequence[Plan],
+    shuffles: Sequence[AtomShuffle | None],
+    recipe: RowRecipe,
 ) -> tuple[list[Bucket], list[Tally]]:
     """Write the shards of each plan; return what they are, and what was counted in them."""
     options, with_tokens = recipe.options, not job.options.index_only
+    sources = [StoreSource(corpus, plan, options["pad_id"]) for plan in plans]
     shards = Shards(
         lengths=corpus.lengths(),
         shard_tokens=options["shard_tokens"],
@@ -136,8 +138,8 @@ def _write_rows(
     )
     return write_shards(
         output,
-        [StoreSource(corpus, plan, options["pad_id"]) for plan in plans],
-        recipe.shuffles(plans),
+        sources,
+        shuffles,
         shards,
         job.budget,
         by_length=recipe.strategy.multi_bucket,

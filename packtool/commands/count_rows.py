@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
 
 from packtool.choosing.chosen import StoredOrder
 from packtool.engines import Engine, RunOptions, Worker
@@ -73,13 +74,11 @@ def source_mix(
     mixes = []
     tokens = batch_tokens([bucket.sequence_length for bucket in buckets], shuffle, None)
     for bucket in buckets:
-        tables = _segments_in(output, bucket)
-        if not tables.exist:
+        if None in map(attrgetter("segments"), bucket.shards):
             return []
         mixing = StoreShareCounter(store_documents, bucket.sequence_length, max(1, tokens // bucket.sequence_length))
-        for segments in _steps(tables, range(bucket.rows), _rows_at_once(mixing.batch_size, bucket.sequence_length)):
+        for segments in _written(output, bucket, mixing.batch_size):
             mixing.add(segments)
-        tables.release()
         mixes.append(mixing.result())
     return mixes
 
@@ -97,16 +96,16 @@ def neighbours_in_rows(output: Output, buckets: Sequence[Bucket], corpus: Corpus
         return order.groups[corpus.stored(documents)]
 
     for bucket in buckets:
-        tables = _segments_in(output, bucket)
-        for segments in _steps(tables, range(bucket.rows), _rows_at_once(1, bucket.sequence_length)):
+        for segments in _written(output, bucket, 1):
             counts.add(segments, group_of)
-        tables.release()
     return counts.result()
 
 
-def _segments_in(output: Output, bucket: Bucket) -> SegmentTables:
-    """Return the segments of rows that were written just now, of which one table at a time stays open."""
-    return SegmentTables(BucketShards(output.place.below(bucket.directory), bucket, keep=1), None)
+def _written(output: Output, bucket: Bucket, batch_size: int) -> Iterator[Segments]:
+    """Yield the segments of rows that were written just now, whole batches at a time; one table at a time is open."""
+    tables = SegmentTables(BucketShards(output.place.below(bucket.directory), bucket, keep=1), None)
+    yield from tables.in_steps(range(bucket.rows), _rows_at_once(batch_size, bucket.sequence_length))
+    tables.release()
 
 
 def rows_without_target(tallies: Sequence[Tally]) -> int:
@@ -149,17 +148,12 @@ def _count(
 def _counted(bucket: PackedBucket, rows: range, step: int, tally: Tally) -> Iterator[Segments]:
     """Yield the segments of some rows, and add them to a tally, with the loss of the rows if it is stored."""
     first = rows.start
-    for segments in _steps(bucket.segments, rows, step):
+    for segments in bucket.segments.in_steps(rows, step):
         tally.add(segments)
         if isinstance(bucket.loss, StoredColumn):
             tally.add_loss(segments, bucket.loss.between(first, first + segments.groups))
         first += segments.groups
         yield segments
-
-
-def _steps(tables: SegmentTables, rows: range, step: int) -> Iterator[Segments]:
-    for first in rows[::step]:
-        yield tables.between(first, min(first + step, rows.stop))
 
 
 def _rows_at_once(batch_size: int, sequence_length: int) -> int:

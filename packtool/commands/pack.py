@@ -7,7 +7,8 @@ the memory.
 from __future__ import annotations
 
 import logging
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from packtool.places.typed import places_of
 from packtool.planning.arrays import Arrays
 from packtool.planning.packing.untrained import text_beyond
 from packtool.planning.plan import Plan
+from packtool.planning.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.report.choice_words import left_out_of
 from packtool.support.sizes import plural
 from packtool.support.temporary import temporary_directory
@@ -109,10 +111,12 @@ def _choose(job: DatasetJob, recipe: PackRecipe, asked: Asked, corpus: Corpus, a
     return replace(chosen, order=order)
 
 
+@contextmanager
 def _plan(
     job: DatasetJob, recipe: PackRecipe, rows: RowRecipe, corpus: Corpus, chosen: Chosen, scratch: Path
-) -> AbstractContextManager[list[Plan]]:
-    """Restrict the corpus to the chosen documents, and plan these in their order, for the block that runs.
+) -> Iterator[tuple[list[Plan], Sequence[AtomShuffle | None]]]:
+    """Restrict the corpus to the chosen documents, for the block that runs; yield their plans, in the order asked for,
+    and the shuffle of each plan's atoms, None where rows keep their order.
 
     Args:
         scratch: directory for files of plans.
@@ -120,7 +124,7 @@ def _plan(
     options, order = recipe.options, None
     if chosen.order is not None:
         order = chosen.order.documents
-    return planned(
+    corpus_planned = planned(
         recipe.strategy,
         corpus,
         options,
@@ -132,6 +136,11 @@ def _plan(
         cut=options.too_long in ("cut", FIRST),
         most=rows.most,
     )
+    with corpus_planned as plans:
+        shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
+        if rows.order is not None:
+            shuffles = atom_shuffles(plans, seed=rows.order.seed, epoch=rows.order.epoch)
+        yield plans, shuffles
 
 
 def _preview(
@@ -148,13 +157,13 @@ def _preview(
         )
         return DatasetResult.previewed(output, job.options, amounts, unknown=unknown, left_out=left_out)
     scratch.mkdir()  # the output of a dry run has no scratch directory
-    with _plan(job, recipe, rows, corpus, chosen, scratch) as plans:
+    with _plan(job, recipe, rows, corpus, chosen, scratch) as (plans, shuffles):
         if rows.most is not None:
             beyond = text_beyond(corpus.lengths(), rows.most)
             after = f"{plural(beyond, 'token')} after the first {rows.most:,} of long documents"
             left_out = ", ".join(filter(None, (left_out, after)))
         columns_of(corpus, rows.kept)  # raises what the run would
-        written = planned_size(corpus, plans, rows, index_only=recipe.options.index_only)
+        written = planned_size(corpus, plans, shuffles, rows, index_only=recipe.options.index_only)
         return DatasetResult.previewed(output, job.options, amounts, written=written, left_out=left_out)
 
 
@@ -162,9 +171,9 @@ def _write(
     job: DatasetJob, output: Output, recipe: PackRecipe, rows: RowRecipe, corpus: Corpus, chosen: Chosen
 ) -> DatasetResult:
     """Plan the chosen documents, and write their rows."""
-    with _plan(job, recipe, rows, corpus, chosen, output.scratch) as plans:
+    with _plan(job, recipe, rows, corpus, chosen, output.scratch) as (plans, shuffles):
         seconds = job.clock.seconds()
         log.info("%s: %d documents planned in %.1f s", recipe.strategy.name, corpus.documents, seconds["wall"])
         if job.budget.in_order and not recipe.options.index_only:
             warn_of_scatter(corpus, plans)
-        return write_corpus(job, output, corpus, plans, rows, chosen, {"planned": seconds})
+        return write_corpus(job, output, corpus, plans, shuffles, rows, chosen, {"planned": seconds})

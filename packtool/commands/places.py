@@ -22,7 +22,7 @@ from packtool.formats.schema import InputEntry, listed_files
 from packtool.formats.token_store import Corpus
 from packtool.formats.unchanged import Unchanged
 from packtool.options.shared import MovingRows
-from packtool.places.cached import Cache, CachedPlace, fetch_all
+from packtool.places.cached import Cache, CachedPlace, copied, fetch_all
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
@@ -78,7 +78,7 @@ def places_to_read(given: Typed | Sequence[Typed]) -> Iterator[list[Place]]:
             return
         directory = stack.enter_context(temporary_directory())
         cache = Cache(directory, READ_BYTES)
-        yield [_copied(place, cache) for place in places]
+        yield [copied(place, cache) for place in places]
 
 
 @contextmanager
@@ -98,11 +98,11 @@ def places_to_write_from(options: Writing, *given: Typed | Sequence[Typed]) -> I
         return
     cache = _staging_cache(options, stores)
     cache.recheck()
-    copied = []
+    copies = []
     for group in groups:
-        copied.append([_copied(place, cache) for place in group])
+        copies.append([copied(place, cache) for place in group])
     try:
-        yield copied
+        yield copies
     except BaseException:
         output = place_of(options.output)
         if not isinstance(output, LocalPlace) or not (output.path / UNFINISHED).exists():
@@ -146,12 +146,6 @@ def _sizes(stores: Sequence[Place]) -> tuple[int, int]:
         if match is not None:
             shards[url, *match.groups()] += size
     return sum(files.values()), max(shards.values(), default=0)
-
-
-def _copied(place: Place, cache: Cache) -> Place:
-    if isinstance(place, StorePlace):
-        return CachedPlace(place, cache)
-    return place
 
 
 def fetch_inputs(inputs: Sequence[Place], *, quiet: bool) -> None:

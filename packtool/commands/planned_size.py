@@ -18,7 +18,14 @@ _OF_A_DOCUMENT = 4  # bytes of a document's length
 _CHOSEN = 8  # bytes of the number of a document in its store, where documents were chosen
 
 
-def planned_size(corpus: Corpus, plans: Sequence[Plan], recipe: RowRecipe, *, index_only: bool) -> dict[str, int]:
+def planned_size(
+    corpus: Corpus,
+    plans: Sequence[Plan],
+    shuffles: Sequence[AtomShuffle | None],
+    recipe: RowRecipe,
+    *,
+    index_only: bool,
+) -> dict[str, int]:
     """Count the rows and tokens that would be written, padding included, and the bytes of their arrays and of the
     tokenizer's files.
 
@@ -27,7 +34,7 @@ def planned_size(corpus: Corpus, plans: Sequence[Plan], recipe: RowRecipe, *, in
     """
     rows = tokens = 0
     size = sum(entry.bytes for entry in corpus.stores[0].manifest.tokenizer_files)
-    for plan, shuffle in zip(plans, recipe.shuffles(plans), strict=True):
+    for plan, shuffle in zip(plans, shuffles, strict=True):
         rows += plan.rows
         tokens += plan.rows * plan.sequence_length
         size += _bucket_bytes(corpus, plan, shuffle, recipe.options, index_only=index_only)

@@ -244,4 +244,4 @@ def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remai
                 arrays=arrays,
             )
             recipe = RowRecipe(strategy=packing.strategy("concat"), options=options, order=record, kept=kept)
-            return write_corpus(job, output, corpus, [plan], recipe, EVERYTHING, {})
+            return write_corpus(job, output, corpus, [plan], [None], recipe, EVERYTHING, {})

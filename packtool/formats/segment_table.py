@@ -7,7 +7,7 @@ into.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -62,6 +62,11 @@ class SegmentTables:
         ((number, first, last),) = self._shards.spans(row, row + 1)
         table, offsets = self.tables()[number]
         return self._checked(number, first, table, offsets[first : last + 1])
+
+    def in_steps(self, rows: range, step: int) -> Iterator[Segments]:
+        """Yield the segments of some rows, of at most `step` rows at a time."""
+        for first in rows[::step]:
+            yield self.between(first, min(first + step, rows.stop))
 
     def between(self, first: int, last: int) -> Segments:
         """Return the segments of rows ``first:last``."""

@@ -235,3 +235,10 @@ def fetch_all(wanted: Sequence[tuple[CachedPlace, Entry]], *, quiet: bool) -> No
             stop.set()
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def copied(place: Place, cache: Cache) -> Place:
+    """Return a place in a store with copies of its arrays in a cache; any other place as it is."""
+    if isinstance(place, StorePlace):
+        return CachedPlace(place, cache)
+    return place
