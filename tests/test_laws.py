@@ -39,7 +39,7 @@ def options_of(name: str, size: int, draw: st.DataObject | None = None, *, multi
         return {option: choices[0] if draw is None else draw.draw(st.sampled_from(choices), label=option)}
 
     divisors = [size // n for n in range(1, size) if size % n == 0 and size // n > 1]
-    return PackOptions(
+    options = PackOptions(
         document_multiple=multiple,
         **choose("sequence_length", [size]),
         **choose("atom_size", [size, *(n for n in divisors if n % multiple == 0), 2 * size, 4 * size]),
@@ -55,6 +55,7 @@ def options_of(name: str, size: int, draw: st.DataObject | None = None, *, multi
         seed=42 if draw is None else draw.draw(st.integers(0, 1 << 63), label="seed"),
         window_tokens=1 << 34 if draw is None else draw.draw(st.sampled_from([1 << 34, 40, 7]), label="window"),
     )
+    return options.normalized()  # plans of windows take no others
 
 
 def rows_of(only: Plan, shuffled: bool = False) -> Segments:
