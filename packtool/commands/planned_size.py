@@ -29,6 +29,9 @@ def planned_size(
     """Count the rows and tokens that would be written, padding included, and the bytes of their arrays and of the
     tokenizer's files.
 
+    Args:
+        shuffles: shuffle of each plan's atoms; None for rows that are written as they were planned.
+
     Returns:
         rows, tokens and bytes; these but for the manifest, the report, and the names of categories.
     """

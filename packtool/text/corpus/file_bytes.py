@@ -158,9 +158,10 @@ class FileBytes(io.RawIOBase):
         return data
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a place; not where the file is hashed."""
+        """Go to a place; not where the file is hashed. The end is that of the file as it was listed."""
         assert self._hash is None
-        self._at = self._raw.seek(offset, whence)
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.bytes}[whence]
+        self._raw.seek(self._at)
         return self._at
 
     def tell(self) -> int:

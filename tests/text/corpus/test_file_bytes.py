@@ -39,6 +39,18 @@ def test_it_reads_as_the_file_itself(tmp_path: Path, bucket: Bucket, size: int, 
     assert (opened.readall(), opened.readable(), opened.seekable()) == (data, True, True)
 
 
+def test_the_end_of_a_file_is_that_of_its_listing(tmp_path: Path) -> None:
+    """A file that grows while it is read has its footer where it was; the change is an error of its own."""
+    (tmp_path / "a").write_bytes(b"12345")
+    [file] = find(tmp_path / "a", "text")
+    opened = FileBytes(file)
+    with (tmp_path / "a").open("ab") as more:
+        more.write(b"67")
+    assert (opened.seek(-2, io.SEEK_END), opened.read(2)) == (3, b"45")
+    with pytest.raises(DataError, match="it had 5 bytes and has 7"):
+        opened.require_unchanged()
+
+
 def test_an_object_that_is_not_there_is_no_file(bucket: Bucket) -> None:
     with pytest.raises(FileNotFoundError):
         StoreFile(*in_store("s3://bucket/a"))
